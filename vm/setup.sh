@@ -1,0 +1,190 @@
+#!/usr/bin/env bash
+# Installs what building, the guests and their loads need. Repeatable, asks nothing, quick when all is there.
+#
+#   vm/setup.sh                     build, guest, kernel 6.18 and loads
+#   vm/setup.sh PART...             of: build guest loads peers lint, or: kernel [VERSION]
+#
+# What is not a Debian package goes to $SDVM_CACHE (default: ~/.cache/scx_soft_domain), which clones share.
+set -euo pipefail
+export DEBIAN_FRONTEND=noninteractive LC_ALL=C
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=vm/common.sh
+. "$here/common.sh"
+
+# Crates and Python packages are pinned; their lock files fix the rest.
+VNG_VERSION=1.42
+VIRTIOFSD_VERSION=1.14.0
+PEERS_VERSION=1.1.4
+PEERS=(scx_rustland scx_rlfifo scx_rusty scx_lavd)
+
+BUILD_PACKAGES=(clang-19 libclang-19-dev gcc libc6-dev libelf-dev zlib1g-dev libseccomp-dev pkg-config make git)
+GUEST_PACKAGES=(qemu-system-x86 udev kmod busybox-static python3 python3-venv libcap-ng-dev libseccomp-dev gcc libc6-dev pkg-config iproute2)
+LOAD_PACKAGES=(valkey-server valkey-tools stress-ng rt-tests linux-perf numactl bpftool util-linux procps)
+LINT_PACKAGES=(shellcheck)
+
+# Missing or too old in Debian 12 itself: taken from its backports, all else from the release.
+FROM_BACKPORTS="qemu-* seabios ipxe-qemu valkey-*"
+
+# "kernel SERIES": the version tried first; when the mirror has dropped it, the newest of the series.
+declare -A KERNEL_PINS=([6.16]=6.16.12 [6.18]=6.18.15 [7.0]=7.0.13 [7.3]=7.3.4)
+
+say() { printf '%-8s  %-26s  %s\n' "$@"; }
+fail() { echo "vm/setup.sh: $*" >&2; exit 1; }
+
+# --- Debian packages -------------------------------------------------------------------------------------------------
+# apt gets a source list and index files of our own, so that nothing of the machine's apt configuration changes and
+# nothing that is installed is upgraded. The mirror is the one that the machine itself uses.
+
+codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+apt_dir=$CACHE/apt
+
+own_apt() {
+    local tool=$1
+    shift
+    "$tool" -q -o Dir::Etc::SourceList="$apt_dir/sources.list" -o Dir::Etc::SourceParts=/dev/null \
+        -o Dir::Etc::PreferencesParts=/dev/null -o Dir::Etc::Preferences="$apt_dir/preferences" \
+        -o Dir::State::Lists="$apt_dir/lists" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= \
+        -o Acquire::Languages=none -o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false \
+        -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 "$@"
+}
+
+apt_ready=
+prepare_apt() {
+    [ -z "$apt_ready" ] || return 0
+    local targets mirror keyring=/usr/share/keyrings/debian-archive-keyring.gpg signed=
+    # shellcheck disable=SC2016 # the $(...) are apt's
+    targets=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' | sort -u)
+    mirror=$(awk -v r="$codename" '$2 == r && $3 == "main" {print $1; exit}' <<<"$targets")
+    [ -n "$mirror" ] || fail "apt has no source for '$codename main'; add one to /etc/apt/sources.list and try again"
+    [ ! -e $keyring ] || signed="[signed-by=$keyring] "
+    mkdir -p "$apt_dir/lists/partial"
+    {
+        awk -v r="$codename" -v s="$signed" '$3 == "main" && index($2, r) == 1 {print "deb " s $1, $2, $3}' <<<"$targets"
+        echo "deb $signed$mirror $codename-backports main"
+        [ "$codename" = trixie ] || echo "deb $signed$mirror trixie-backports main"
+    } | sort -u >"$apt_dir/sources.list"
+    {
+        printf 'Package: %s\nPin: release n=%s-backports\nPin-Priority: 900\n\n' "$FROM_BACKPORTS" "$codename"
+        # Kernels come from there, and are unpacked, never installed.
+        [ "$codename" = trixie ] || printf 'Package: *\nPin: release n=trixie-backports\nPin-Priority: -1\n'
+    } >"$apt_dir/preferences"
+    say apt "package lists" "from this machine's mirror"
+    own_apt apt-get update >"$apt_dir/log" 2>&1 || { tail -5 "$apt_dir/log" >&2; fail "apt-get update failed"; }
+    apt_ready=1
+}
+
+installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+packages() { # PART PACKAGE...: installs those that are missing
+    local part=$1 package wanted=()
+    shift
+    for package; do
+        installed "$package" || wanted+=("$package")
+    done
+    [ ${#wanted[@]} -gt 0 ] || { say "$part" "Debian packages" "all there"; return 0; }
+    [ "$(id -u)" = 0 ] || fail "these Debian packages are missing, run as root to install them: ${wanted[*]}"
+    prepare_apt
+    say "$part" "Debian packages" "${wanted[*]}"
+    # A server that a load needs must not start on this machine: policy-rc.d is Debian's way to say so.
+    local policy=/usr/sbin/policy-rc.d own_policy=
+    [ -e $policy ] || { printf '#!/bin/sh\nexit 101\n' >$policy && chmod +x $policy && own_policy=1; }
+    own_apt apt-get install -y --no-install-recommends "${wanted[@]}" >"$apt_dir/log" 2>&1 || {
+        [ -z "$own_policy" ] || rm -f $policy
+        tail -15 "$apt_dir/log" >&2
+        fail "apt-get install failed (all of it: $apt_dir/log)"
+    }
+    [ -z "$own_policy" ] || rm -f $policy
+}
+
+# --- the parts -------------------------------------------------------------------------------------------------------
+
+need_cargo() { command -v cargo >/dev/null || fail "no Rust toolchain: install rustc and cargo 1.91 or newer (rustup does), and have cargo in PATH"; }
+
+crate() { # PART NAME VERSION DIRECTORY: one program from the crate registry, with the lock file it was published with
+    local part=$1 name=$2 version=$3 root=$4
+    [ "$(cat "$root/$name.version" 2>/dev/null)" != "$version" ] || { say "$part" "$name $version" "there"; return 0; }
+    need_cargo
+    mkdir -p "$root"
+    say "$part" "$name $version" "building"
+    BPF_CLANG=clang-19 cargo install --quiet --locked --force --root "$root" --target-dir "$CACHE/target" --version "=$version" "$name" \
+        >"$root/$name.log" 2>&1 || { tail -15 "$root/$name.log" >&2; fail "cargo install $name failed (all of it: $root/$name.log)"; }
+    echo "$version" >"$root/$name.version"
+}
+
+build() {
+    packages build "${BUILD_PACKAGES[@]}"
+    need_cargo
+    say build "cargo" "$(cargo --version | cut -d' ' -f2)"
+}
+
+guest() {
+    packages guest "${GUEST_PACKAGES[@]}"
+    local venv=$CACHE/venv
+    if [ "$(cat "$venv/version" 2>/dev/null)" = $VNG_VERSION ]; then
+        say guest "virtme-ng $VNG_VERSION" "there"
+    else
+        say guest "virtme-ng $VNG_VERSION" "installing"
+        /usr/bin/python3 -m venv --clear "$venv"
+        "$venv/bin/pip" install --quiet --disable-pip-version-check "virtme-ng==$VNG_VERSION" || fail "pip could not install virtme-ng"
+        echo $VNG_VERSION >"$venv/version"
+    fi
+    crate guest virtiofsd $VIRTIOFSD_VERSION "$CACHE/tools"
+}
+
+kernel() { # SERIES, as 6.18
+    local series=$1 pin package name dir=$CACHE/kernels/$1
+    pin=${KERNEL_PINS[$series]:-$series}
+    [ ! -e "$dir/ready" ] || { say kernel "$series" "there: $(cat "$dir/ready")"; return 0; }
+    prepare_apt
+    # "linux-image" depends on the package with the bootable file since 7.2; both have the version in their names.
+    name=$(own_apt apt-cache pkgnames "linux-image-$series" | grep -E "^linux-image-${series//./\\.}[.0-9]*\+deb13-amd64\$" | sort -V || true)
+    package=$(grep -F "linux-image-$pin+" <<<"$name" | tail -1 || true)
+    [ -n "$package" ] || package=$(tail -1 <<<"$name")
+    [ -n "$package" ] || fail "no kernel $series in trixie-backports"
+    say kernel "$series" "unpacking ${package#linux-image-}"
+    rm -rf "$dir"
+    mkdir -p "$dir/debs"
+    (
+        cd "$dir/debs"
+        # apt-get download wants to drop its rights, for which this folder is closed; it says so at length.
+        wanted=("$package")
+        for other in "${package/image/binary}" "${package/image/modules}"; do
+            ! own_apt apt-cache pkgnames "$other" | grep -qxF "$other" || wanted+=("$other")
+        done
+        own_apt apt-get -o APT::Sandbox::User=root download "${wanted[@]/%//trixie-backports}" >"$dir/log" 2>&1 || { tail -5 "$dir/log" >&2; exit 1; }
+        for deb in *.deb; do dpkg -x "$deb" "$dir"; done
+    ) || fail "downloading $package failed"
+    rm -r "$dir/debs"
+    [ -e "$dir/boot/vmlinuz-${package#linux-image-}" ] || fail "no vmlinuz in the packages of $package"
+    # virtme looks in lib/modules; newer packages have usr/lib/modules.
+    [ -e "$dir/lib" ] || ln -s usr/lib "$dir/lib"
+    depmod -b "$dir" "${package#linux-image-}"
+    echo "${package#linux-image-}" >"$dir/ready"
+}
+
+loads() { packages loads "${LOAD_PACKAGES[@]}"; }
+lint() { packages lint "${LINT_PACKAGES[@]}"; }
+
+peers() {
+    packages peers "${BUILD_PACKAGES[@]}"
+    local name
+    for name in "${PEERS[@]}"; do crate peers "$name" $PEERS_VERSION "$CACHE/peers"; done
+}
+
+mkdir -p "$CACHE"
+# Two runs at once (a test and a person) would install the same things twice.
+exec 9>"$CACHE/setup.lock"
+flock 9
+
+[ $# -gt 0 ] || set -- build guest kernel loads
+while [ $# -gt 0 ]; do
+    case $1 in
+    build | guest | loads | peers | lint) "$1" ;;
+    kernel)
+        if [[ ${2:-} =~ ^[0-9]+\.[0-9]+$ ]]; then shift; kernel "$1"; else kernel "$DEFAULT_KERNEL"; fi
+        ;;
+    *) fail "unknown part '$1'; there are: build guest loads peers lint kernel [VERSION]" ;;
+    esac
+    shift
+done
