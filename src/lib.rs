@@ -1,0 +1,7 @@
+//! The soft-domain policy library: plain Rust that knows nothing of BPF, `/proc` or clocks.
+//!
+//! It is told events with a timestamp and answers decisions, so that the very same code runs under the kernel's
+//! sched_ext, in a simulator and on recordings, and the same events always give the same decisions.
+
+pub mod cpumask;
+pub mod ids;
