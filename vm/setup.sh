@@ -156,11 +156,15 @@ kernel() { # SERIES, as 6.18
         for deb in *.deb; do dpkg -x "$deb" "$dir"; done
     ) || fail "downloading $package failed"
     rm -r "$dir/debs"
-    [ -e "$dir/boot/vmlinuz-${package#linux-image-}" ] || fail "no vmlinuz in the packages of $package"
-    # virtme looks in lib/modules; newer packages have usr/lib/modules.
-    [ -e "$dir/lib" ] || ln -s usr/lib "$dir/lib"
-    depmod -b "$dir" "${package#linux-image-}"
-    echo "${package#linux-image-}" >"$dir/ready"
+    # Packages differ in where they keep the two things that a guest needs.
+    local release=${package#linux-image-} image
+    [ -d "$dir/usr/lib/modules" ] || { mkdir -p "$dir/usr/lib" && mv "$dir/lib/modules" "$dir/usr/lib/modules"; }
+    for image in "$dir/boot/vmlinuz-$release" "$dir/usr/lib/modules/$release/vmlinuz"; do
+        [ ! -e "$image" ] || ln -sf "$image" "$dir/vmlinuz"
+    done
+    [ -e "$dir/vmlinuz" ] || fail "no vmlinuz in the packages of $package"
+    depmod -b "$dir/usr" "$release" || fail "depmod failed for $release"
+    echo "$release" >"$dir/ready"
 }
 
 loads() { packages loads "${LOAD_PACKAGES[@]}"; }
