@@ -5,3 +5,4 @@
 
 pub mod cpumask;
 pub mod ids;
+pub mod topology;
