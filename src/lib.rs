@@ -4,5 +4,6 @@
 //! sched_ext, in a simulator and on recordings, and the same events always give the same decisions.
 
 pub mod cpumask;
+pub mod host;
 pub mod ids;
 pub mod topology;
