@@ -1,1 +1,76 @@
-fn main() {}
+//! Two BPF objects: the shim of scx_rustland_core (written and compiled by its own builder) and our small one.
+
+use anyhow::{Context, Result};
+use libbpf_cargo::SkeletonBuilder;
+use scx_cargo::BpfBuilder;
+use std::path::PathBuf;
+use std::process::Command;
+
+fn main() -> Result<()> {
+    let out = PathBuf::from(std::env::var("OUT_DIR")?);
+
+    let clang = clang()?;
+    // SAFETY: this program has one thread. The shim's builder reads the variable.
+    unsafe { std::env::set_var("BPF_CLANG", &clang) };
+    scx_rustland_core::RustLandBuilder::new()?.build()?;
+
+    // The shim's builder has unpacked vmlinux.h and the scx headers into OUT_DIR; ours uses the same ones.
+    BpfBuilder::new()?;
+    let headers = out.join("scx_utils-bpf_h");
+    let arch = match std::env::var("CARGO_CFG_TARGET_ARCH")?.as_str() {
+        "x86_64" => "x86",
+        "aarch64" => "arm64",
+        "powerpc64" => "powerpc",
+        "riscv64" => "riscv",
+        "s390x" => "s390",
+        other => anyhow::bail!("no BPF target for {other}"),
+    }
+    .to_owned();
+    let include = |p: PathBuf| format!("-I{}", p.display());
+    SkeletonBuilder::new()
+        .source("src/bpf/eyes.bpf.c")
+        .obj(out.join("eyes.bpf.o"))
+        .clang(clang)
+        .clang_args([
+            format!("-D__TARGET_ARCH_{arch}"),
+            "-mcpu=v3".into(),
+            include(headers.join("arch").join(&arch)),
+            include(headers.clone()),
+            include(headers.join("bpf-compat")),
+        ])
+        .build_and_generate(out.join("eyes_skel.rs"))
+        .context("src/bpf/eyes.bpf.c")?;
+
+    for f in ["src/bpf/eyes.bpf.c", "src/bpf/eyes.h", "build.rs"] {
+        println!("cargo:rerun-if-changed={f}");
+    }
+    println!("cargo:rustc-env=SOFT_DOMAIN_COMMIT={}", commit());
+    println!("cargo:rerun-if-changed=.git/HEAD");
+    println!("cargo:rerun-if-changed=.git/refs/heads");
+    Ok(())
+}
+
+/// BPF_CLANG if set, else the newest clang on the PATH; the shim needs 16 or later.
+fn clang() -> Result<String> {
+    println!("cargo:rerun-if-env-changed=BPF_CLANG");
+    if let Ok(set) = std::env::var("BPF_CLANG") {
+        return Ok(set);
+    }
+    (16..30)
+        .rev()
+        .map(|v| format!("clang-{v}"))
+        .chain(["clang".into()])
+        .find(|c| Command::new(c).arg("--version").output().is_ok_and(|o| o.status.success()))
+        .context("no clang found: install clang 16 or later, or set BPF_CLANG")
+}
+
+/// Short commit id, for the start-up line; a build outside a checkout says so.
+fn commit() -> String {
+    Command::new("git")
+        .args(["rev-parse", "--short=10", "HEAD"])
+        .output()
+        .ok()
+        .filter(|o| o.status.success())
+        .and_then(|o| String::from_utf8(o.stdout).ok())
+        .map_or_else(|| "no commit".into(), |s| s.trim().to_owned())
+}

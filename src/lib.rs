@@ -4,6 +4,9 @@
 //! sched_ext, in a simulator and on recordings, and the same events always give the same decisions.
 
 pub mod cpumask;
+pub mod event;
 pub mod host;
 pub mod ids;
+pub mod policies;
+pub mod policy;
 pub mod topology;

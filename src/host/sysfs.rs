@@ -135,7 +135,9 @@ fn online(cpu_dir: &Path, files: &mut Files, notes: &mut Vec<String>) -> Result<
     let mut online = match listed {
         Some(list) => list.and(&folders),
         None => {
-            notes.push("There is no list of online CPUs: each CPU's own online file counts.".to_string());
+            notes.push(
+                "There is no list of online CPUs: every CPU folder counts that does not say offline.".to_string(),
+            );
             folders
         }
     };

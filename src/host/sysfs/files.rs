@@ -14,6 +14,20 @@ const MAX_FILE: u64 = 256 * 1024;
 #[derive(Default)]
 pub(super) struct Files {
     bad: Vec<PathBuf>,
+    contradictions: Vec<PathBuf>,
+}
+
+/// The names of the two files that say the same, as a list and as a mask.
+pub(super) struct Stem {
+    pub list: &'static str,
+    pub map: &'static str,
+}
+
+impl Stem {
+    /// Two file names.
+    pub const fn new(list: &'static str, map: &'static str) -> Self {
+        Stem { list, map }
+    }
 }
 
 impl Files {
@@ -44,13 +58,18 @@ impl Files {
         self.sense(parse_mask(&text).ok(), path)
     }
 
-    /// The CPUs that share something with `cpu`: the first of `names` in `dir` that has `cpu` in it. Names that end
-    /// in `list` are lists, others masks. Old kernels have only masks.
-    pub fn sharers(&mut self, dir: &Path, names: &[&str], cpu: CpuId) -> Option<CpuMask> {
-        names.iter().find_map(|name| {
-            let path = dir.join(name);
-            let mask = if name.ends_with("list") { self.list(&path) } else { self.map(&path) };
-            mask.filter(|m| m.has(cpu))
+    /// The CPUs that share something with `cpu`: from the first of `stems` in `dir` whose `STEM_list`, or mask `STEM`,
+    /// has `cpu` in it. Old kernels have only masks. Where the two differ (the L2 of AMD's compute units on some old
+    /// kernels) the mask counts, as it does for hwloc.
+    pub fn sharers(&mut self, dir: &Path, stems: &[Stem], cpu: CpuId) -> Option<CpuMask> {
+        stems.iter().find_map(|stem| {
+            let path = dir.join(stem.list);
+            let list = self.list(&path).filter(|m| m.has(cpu));
+            let map = self.map(&dir.join(stem.map)).filter(|m| m.has(cpu));
+            if list.is_some() && map.is_some() && list != map {
+                self.contradictions.push(path);
+            }
+            map.or(list)
         })
     }
 
@@ -61,16 +80,19 @@ impl Files {
         value
     }
 
-    /// Adds a note if any file made no sense.
+    /// Adds notes about files that made no sense.
     pub fn tell(&self, notes: &mut Vec<String>) {
-        match self.bad.as_slice() {
+        let mut say = |paths: &[PathBuf], one: &str, many: &str| match paths {
             [] => (),
-            [one] => notes.push(format!("{} makes no sense and is ignored.", one.display())),
-            [first, ..] => {
-                let n = self.bad.len();
-                notes.push(format!("{n} files make no sense and are ignored, first {}.", first.display()));
-            }
-        }
+            [path] => notes.push(format!("{} {one}.", path.display())),
+            [first, ..] => notes.push(format!("{} files {many}, first {}.", paths.len(), first.display())),
+        };
+        say(&self.bad, "makes no sense and is ignored", "make no sense and are ignored");
+        say(
+            &self.contradictions,
+            "contradicts the mask beside it: the mask counts",
+            "contradict the masks beside them and the masks count",
+        );
     }
 }
 

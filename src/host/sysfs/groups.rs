@@ -1,6 +1,6 @@
 //! Cores, clusters and LLCs: which CPUs say that they share one.
 
-use super::files::Files;
+use super::files::{Files, Stem};
 use crate::cpumask::CpuMask;
 use crate::ids::{CpuId, MAX_CPUS};
 use std::collections::BTreeSet;
@@ -51,7 +51,7 @@ fn nr_cores(mask: &CpuMask, core: &[u32]) -> usize {
 }
 
 fn cores(cpu_dir: &Path, online: &CpuMask, files: &mut Files, notes: &mut Vec<String>) -> Vec<u32> {
-    let names = ["core_cpus_list", "core_cpus", "thread_siblings_list", "thread_siblings"];
+    let names = [Stem::new("core_cpus_list", "core_cpus"), Stem::new("thread_siblings_list", "thread_siblings")];
     let mut masks = table(None);
     let mut ids = table(None);
     for cpu in online.iter() {
@@ -111,7 +111,7 @@ fn caches(cpu_dir: &Path, cpu: CpuId, online: &CpuMask, files: &mut Files) -> Ve
             continue;
         }
         let Some(level) = files.number(&dir.join("level")) else { continue };
-        if let Some(cpus) = files.sharers(&dir, &["shared_cpu_list", "shared_cpu_map"], cpu) {
+        if let Some(cpus) = files.sharers(&dir, &[Stem::new("shared_cpu_list", "shared_cpu_map")], cpu) {
             found.push(Cache { level, cpus: cpus.and(online) });
         }
     }
@@ -187,8 +187,8 @@ fn complete(
 fn package(cpu_dir: &Path, cpu: CpuId, online: &CpuMask, files: &mut Files) -> Option<CpuMask> {
     let dir = cpu_dir.join(format!("cpu{cpu}/topology"));
     let has_dies = files.number(&dir.join("die_id")).is_some_and(|id| id >= 0);
-    let die = if has_dies { files.sharers(&dir, &["die_cpus_list", "die_cpus"], cpu) } else { None };
-    let names = ["package_cpus_list", "package_cpus", "core_siblings_list", "core_siblings"];
+    let die = if has_dies { files.sharers(&dir, &[Stem::new("die_cpus_list", "die_cpus")], cpu) } else { None };
+    let names = [Stem::new("package_cpus_list", "package_cpus"), Stem::new("core_siblings_list", "core_siblings")];
     die.or_else(|| files.sharers(&dir, &names, cpu)).map(|p| p.and(online))
 }
 
@@ -205,7 +205,8 @@ fn clusters(
     let mut masks = table(None);
     for cpu in online.iter() {
         let dir = cpu_dir.join(format!("cpu{cpu}/topology"));
-        masks[cpu.index()] = files.sharers(&dir, &["cluster_cpus_list", "cluster_cpus"], cpu).map(|m| m.and(online));
+        masks[cpu.index()] =
+            files.sharers(&dir, &[Stem::new("cluster_cpus_list", "cluster_cpus")], cpu).map(|m| m.and(online));
     }
     if masks.iter().all(Option::is_none) {
         let mut real = false;

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Eyes and hands of the scheduler beside the unmodified shim of scx_rustland_core. It holds no policy: it tells user
+ * space, through memory, what each CPU does and which threads exist, and it kicks CPUs by tables that user space
+ * writes:
+ *
+ *   a task wakes up, its CPU idle       nothing to do: the core switches that CPU to the scheduler
+ *   its CPU busy, an idle one in reach  kick the idle one (not for a sticky task: it waits for its home)
+ *   else, rank clearly below the        kick with preemption: that CPU asks the scheduler, which then
+ *   current task's                      chooses between the two
+ *
+ * Ranks, homes and LLC masks are numbers from user space. Everything runs under the run-queue lock of a wake-up or a
+ * switch: no loops beyond the 16 words of a CPU mask, no locks.
+ */
+#include <scx/common.bpf.h>
+#include "eyes.h"
+
+char _license[] SEC("license") = "GPL";
+
+#define PF_KTHREAD_BIT	0x00200000
+#define SCX_QUEUED_BIT	1	/* SCX_TASK_QUEUED: on a sched_ext run queue */
+
+/* Set before loading. */
+const volatile u32 nr_cpu_ids = EYES_MAX_CPUS;
+const volatile u32 shim_bss_size = 4096;	/* of the map put into @shim, bytes */
+const volatile u32 nr_scheduled_off = 0;
+const volatile u32 scheduler_tid = 0;
+
+/* Read and written by user space while we run. */
+struct eyes_cpu cpus[EYES_MAX_CPUS];
+struct eyes_idle idle[EYES_WORDS];
+struct eyes_mask reach[EYES_MAX_CPUS];	/* per CPU: the CPUs of its LLC */
+u64 hints[EYES_HINTS];
+u32 enabled;			/* the hands move only while this is 1 */
+u32 preempt_margin = 2;		/* current's rank must exceed the woken one's by this much */
+u64 preempt_gap_ns = 1000000;	/* at least this long between two preemptions of one CPU */
+u64 proc_dropped;		/* process events that found the ring full */
+u64 parked;			/* tasks that wait for a decision in user space */
+
+struct eyes_proc proc_layout;	/* never used: makes the skeleton carry the type of the ring's records */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 22);
+} proc_events SEC(".maps");
+
+/*
+ * The shim's .bss, put here by user space after the attach. While its nr_scheduled is not 0, every dispatch() of any
+ * CPU runs the scheduler first, even the one right after the scheduler itself: it would spin. So it leaves with 0
+ * and we raise it once its CPU runs something else: the next CPU whose task sleeps or ends its slice asks again.
+ */
+struct shim_bss {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, 4096);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(u32));
+	__array(values, struct shim_bss);
+} shim SEC(".maps");
+
+static u32 log2_us(u64 ns)
+{
+	u64 us = ns >> 10;
+	u32 r = 0;
+
+	if (us >> 16) {
+		us >>= 16;
+		r += 16;
+	}
+	if (us >> 8) {
+		us >>= 8;
+		r += 8;
+	}
+	if (us >> 4) {
+		us >>= 4;
+		r += 4;
+	}
+	if (us >> 2) {
+		us >>= 2;
+		r += 2;
+	}
+	if (us >> 1)
+		r += 1;
+	return r;
+}
+
+/* The lowest CPU that is idle, in reach of @near and allowed to @p; -1 if none. */
+static s32 idle_in_reach(const struct task_struct *p, u32 near)
+{
+	u32 i, b;
+
+	bpf_for(i, 0, EYES_WORDS) {
+		u64 bits;
+
+		if (i * 64 >= nr_cpu_ids)
+			break;
+		bits = idle[i & (EYES_WORDS - 1)].bits & reach[near & (EYES_MAX_CPUS - 1)].w[i & (EYES_WORDS - 1)];
+		if (!bits)
+			continue;
+		bpf_for(b, 0, 64) {
+			if (bits >> b & 1 && bpf_cpumask_test_cpu(i * 64 + b, p->cpus_ptr))
+				return i * 64 + b;
+		}
+	}
+	return -1;
+}
+
+/* The hint word of a thread, 0 if user space has not written one. */
+static u64 hint_of(u32 tid)
+{
+	u64 w = *(volatile u64 *)&hints[tid & (EYES_HINTS - 1)];
+
+	return w & HINT_VALID && HINT_TID(w) == tid ? w : 0;
+}
+
+static struct eyes_cpu *cpu_of(u32 cpu)
+{
+	return &cpus[cpu & (EYES_MAX_CPUS - 1)];
+}
+
+static void kick_idle(u32 cpu)
+{
+	cpu_of(cpu)->kicks_idle++;
+	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+}
+
+static void woken(struct task_struct *p)
+{
+	u64 now, hint = hint_of(p->pid);
+	u32 cpu, rank, current_rank, home;
+	struct eyes_cpu *s;
+	s32 other;
+
+	if (!enabled || p->pid == scheduler_tid || !(p->scx.flags & SCX_QUEUED_BIT))
+		return;
+	cpu = scx_bpf_task_cpu(p);
+	s = cpu_of(cpu);
+	if (!s->tid)
+		return;
+	home = hint ? HINT_CPU(hint) : cpu;
+	if (home != cpu && home < nr_cpu_ids && !cpu_of(home)->tid && bpf_cpumask_test_cpu(home, p->cpus_ptr))
+		return kick_idle(home);
+	if (s->tid == scheduler_tid)
+		return;
+	if (!(hint & HINT_STICKY) && p->nr_cpus_allowed > 1) {
+		other = idle_in_reach(p, cpu);
+		if (other >= 0)
+			return kick_idle(other);
+	}
+	now = bpf_ktime_get_ns();
+	rank = HINT_RANK(hint);
+	current_rank = log2_us(now - s->since_ns);
+	if (current_rank < HINT_RANK(hint_of(s->tid)))
+		current_rank = HINT_RANK(hint_of(s->tid));
+	if (rank + preempt_margin > current_rank || now - s->preempt_ns < preempt_gap_ns)
+		return;
+	s->preempt_ns = now;
+	s->kicks_preempt++;
+	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(eyes_wakeup, struct task_struct *p)
+{
+	woken(p);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(eyes_wakeup_new, struct task_struct *p)
+{
+	woken(p);
+	return 0;
+}
+
+static void set_nr_scheduled(u64 n)
+{
+	u32 zero = 0;
+	void *map = bpf_map_lookup_elem(&shim, &zero);
+	char *bss = map ? bpf_map_lookup_elem(map, &zero) : NULL;
+
+	if (bss && nr_scheduled_off + sizeof(u64) <= shim_bss_size)
+		*(volatile u64 *)(bss + nr_scheduled_off) = n;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(eyes_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+	u32 cpu = bpf_get_smp_processor_id() & (EYES_MAX_CPUS - 1);
+	struct eyes_cpu *s = &cpus[cpu];
+	u64 bit = 1ULL << (cpu & 63);
+
+	s->since_ns = bpf_ktime_get_ns();
+	s->tid = next->pid;
+	s->seq++;
+	if (!next->pid)
+		__sync_fetch_and_or(&idle[cpu / 64].bits, bit);
+	else if (!prev->pid)
+		__sync_fetch_and_and(&idle[cpu / 64].bits, ~bit);
+	if (prev->pid == scheduler_tid)
+		set_nr_scheduled(parked);
+	return 0;
+}
+
+static struct eyes_proc *proc_event(u32 kind, struct task_struct *p)
+{
+	struct eyes_proc *e = bpf_ringbuf_reserve(&proc_events, sizeof(*e), 0);
+
+	if (!e) {
+		__sync_fetch_and_add(&proc_dropped, 1);
+		return NULL;
+	}
+	e->kind = kind;
+	e->tid = p->pid;
+	e->pid = p->tgid;
+	e->parent = 0;
+	e->last = 0;
+	e->kthread = !!(p->flags & PF_KTHREAD_BIT);
+	e->start_ns = p->group_leader->start_boottime;
+	bpf_probe_read_kernel(e->comm, sizeof(e->comm), p->comm);
+	e->name[0] = 0;
+	return e;
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(eyes_fork, struct task_struct *parent, struct task_struct *child)
+{
+	struct eyes_proc *e = proc_event(EYES_FORK, child);
+
+	if (!e)
+		return 0;
+	e->parent = parent->tgid;
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(eyes_exec, struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm)
+{
+	struct eyes_proc *e = proc_event(EYES_EXEC, p);
+	char path[256];
+	s32 n, i, base = 0;
+
+	if (!e)
+		return 0;
+	n = bpf_probe_read_kernel_str(path, sizeof(path), bprm->filename);
+	bpf_for(i, 0, n) {
+		if (i >= 0 && i < sizeof(path) - 1 && path[i] == '/')
+			base = i + 1;
+	}
+	bpf_probe_read_kernel_str(e->name, sizeof(e->name), bprm->filename + base);
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(eyes_exit, struct task_struct *p)
+{
+	struct eyes_proc *e = proc_event(EYES_EXIT, p);
+
+	if (!e)
+		return 0;
+	e->last = p->signal->live.counter == 0;
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	return 0;
+}

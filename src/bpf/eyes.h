@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What eyes.bpf.c and its user (src/eyes.rs) agree on. Plain C types only: both the BPF compiler and bindgen-free
+ * Rust mirror this file by hand, so keep the two in step (src/eyes.rs checks every size when it loads).
+ */
+#ifndef SOFT_DOMAIN_EYES_H
+#define SOFT_DOMAIN_EYES_H
+
+#define EYES_MAX_CPUS	1024
+#define EYES_WORDS	(EYES_MAX_CPUS / 64)
+/* Wake-up hints: a direct-mapped table by the low bits of the thread id; a collision only loses a hint. */
+#define EYES_HINTS	65536
+
+/*
+ * One word a thread, written and read whole, so that no lock is needed:
+ * bits 0-31 thread id, 32-47 CPU to look at first, 48-55 rank (log2 of the usual run time between sleeps, us;
+ * smaller is more urgent), 56 valid, 57 sticky (only its home is worth waking).
+ */
+#define HINT_TID(w)	((unsigned int)(w))
+#define HINT_CPU(w)	((unsigned int)((w) >> 32) & 0xffff)
+#define HINT_RANK(w)	((unsigned int)((w) >> 48) & 0xff)
+#define HINT_VALID	(1ULL << 56)
+#define HINT_STICKY	(1ULL << 57)
+
+/* What a CPU does, written by the CPU itself at every switch. One cache line each. */
+struct eyes_cpu {
+	unsigned long long since_ns;	/* when the current thread was switched in, monotonic clock */
+	unsigned int tid;		/* the current thread; 0 = idle */
+	unsigned int seq;		/* counts switches */
+	unsigned long long preempt_ns;	/* the last preempting kick */
+	unsigned long long kicks_idle;
+	unsigned long long kicks_preempt;
+	unsigned long long pad[3];
+};
+
+/* Idle CPUs, 64 a word, each word in a cache line of its own. */
+struct eyes_idle {
+	unsigned long long bits;
+	unsigned long long pad[7];
+};
+
+struct eyes_mask {
+	unsigned long long w[EYES_WORDS];
+};
+
+enum eyes_kind {
+	EYES_FORK = 1,	/* a thread was created: tid, pid, parent */
+	EYES_EXEC = 2,	/* the process runs another program: comm, name */
+	EYES_EXIT = 3,	/* a thread ended; last = 1 for the last of its process */
+};
+
+#define EYES_NAME 32
+
+struct eyes_proc {
+	unsigned int kind;
+	unsigned int tid;
+	unsigned int pid;
+	unsigned int parent;	/* EYES_FORK: process of the creator */
+	unsigned int last;
+	unsigned int kthread;
+	unsigned long long start_ns;	/* start time of the process, CLOCK_BOOTTIME */
+	char comm[16];
+	char name[EYES_NAME];	/* EYES_EXEC: base name of the executable, cut at 31 bytes */
+};
+
+#endif

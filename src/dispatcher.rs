@@ -1,0 +1,208 @@
+//! The dispatch process: attaches the scheduler and moves tasks, nothing else.
+//!
+//! From the attach on, this one thread allocates nothing, takes no lock, reads no file and makes no system call but
+//! `sched_yield`, and `sched_getaffinity` for tasks with a restricted mask (design: README, "two processes").
+//!
+//! How it runs. The thread is itself a sched_ext task that the shim runs whenever a CPU looks for work while records
+//! wait in its ring, so a decision is taken on the very CPU that needs it. `eyes.bpf.c` makes CPUs look for work when
+//! a task wakes up that should not wait for a tick.
+
+use crate::affinity::Affinity;
+use crate::bpf::{BpfScheduler, DispatchedTask, QueuedTask};
+use crate::bpf_skel;
+use crate::eyes::{Eyes, ShimWord};
+use anyhow::{Context, Result};
+use libbpf_rs::OpenObject;
+use libbpf_rs::skel::SkelBuilder;
+use soft_domain::cpumask::CpuMask;
+use soft_domain::event::{Answers, Cause, Dispatch, Ready, Runnable};
+use soft_domain::ids::{CpuId, MAX_CPUS, MS, Ns, Tid};
+use soft_domain::policy::Policy;
+use soft_domain::topology::Topology;
+use std::mem::{MaybeUninit, offset_of};
+
+/// Records taken from the shim's ring before CPUs get their answers: bounds the wait of the first one.
+const RECORDS_PER_PASS: usize = 256;
+
+/// A CPU to which a task is on its way is not idle, whatever its bit says; if it has not switched after this long,
+/// the task was cancelled or had died. (A guess: ten times the longest observed switch in an emulated guest.)
+const ON_ITS_WAY: Ns = 10 * MS;
+
+/// SCX_ENQ_WAKEUP of the kernel's enqueue flags.
+const ENQ_WAKEUP: u64 = 1;
+
+/// Options of the shim and the loop.
+pub struct Options {
+    /// Slice of tasks that the kernel dispatches by itself (pinned kthreads), ns.
+    pub slice_ns: Ns,
+    /// Only tasks of class SCHED_EXT are ours.
+    pub partial: bool,
+    /// Bytes of the kernel's dump when it ejects us; 0 = its default.
+    pub exit_dump_len: u32,
+    /// Verbose libbpf.
+    pub verbose: bool,
+}
+
+/// Runs until asked to stop or ejected.
+pub fn run(policy: &mut dyn Policy, topology: &Topology, options: &Options) -> Result<()> {
+    let tid = Tid(std::process::id() as i32);
+    let word = shim_word()?;
+    let mut eyes_object = MaybeUninit::uninit();
+    let mut eyes = Eyes::load(&mut eyes_object, topology, tid, &word).context("eyes.bpf.c")?;
+
+    let mut object = MaybeUninit::<OpenObject>::uninit();
+    let mut bpf = BpfScheduler::init(
+        &mut object,
+        None,
+        options.exit_dump_len,
+        options.partial,
+        options.verbose,
+        false,
+        false,
+        options.slice_ns,
+        "soft_domain",
+    )?;
+    eyes.enable(&bpf.skel.maps.bss)?;
+    eprintln!("running");
+    let mut dispatcher = Dispatcher {
+        topology,
+        eyes: &mut eyes,
+        affinity: Affinity::new(topology),
+        on_its_way: vec![None; MAX_CPUS],
+        undrained: 0,
+        answers: Answers::with_capacity(MAX_CPUS * 2),
+    };
+    while !bpf.exited() {
+        dispatcher.pass(&mut bpf, policy);
+    }
+    eprintln!("kicks {:?}", dispatcher.eyes.kicks());
+    let r = bpf.skel.maps.bss_data.as_ref().map(|b| (b.nr_user_dispatches, b.nr_kernel_dispatches, b.nr_bounce_dispatches, b.nr_cancel_dispatches, b.nr_sched_congested));
+    eprintln!("disp {r:?}");
+    eyes.disable();
+    bpf.shutdown_and_report()?;
+    Ok(())
+}
+
+/// Where the shim keeps `nr_scheduled`. Its `.bss` also holds statics that the generated struct leaves out, so the
+/// size comes from the object itself.
+fn shim_word() -> Result<ShimWord> {
+    let mut object = MaybeUninit::uninit();
+    let open = bpf_skel::BpfSkelBuilder::default().open(&mut object).context("opening the shim")?;
+    Ok(ShimWord {
+        bss_size: open.maps.bss.value_size(),
+        offset: offset_of!(bpf_skel::types::bss, nr_scheduled) as u32,
+    })
+}
+
+struct Dispatcher<'a, 'b> {
+    topology: &'a Topology,
+    eyes: &'a mut Eyes<'b>,
+    affinity: Affinity,
+    /// Per CPU: its switch count and the time when a task was sent to it.
+    on_its_way: Vec<Option<(u32, Ns)>>,
+    /// Records in the shim's dispatch ring that may not have been drained yet; never too low.
+    undrained: u64,
+    answers: Answers,
+}
+
+impl Dispatcher<'_, '_> {
+    /// One turn: events in, decisions out, CPU given up.
+    fn pass(&mut self, bpf: &mut BpfScheduler, policy: &mut dyn Policy) {
+        let now = now();
+        let out = &mut self.answers;
+        out.clear();
+        self.undrained = self.undrained.saturating_sub(1);
+
+        self.eyes.process_events(|e| policy.process(now, e, out));
+        for _ in 0..RECORDS_PER_PASS {
+            match bpf.dequeue_task() {
+                Ok(Some(task)) => {
+                    // A thread created a moment ago: its fork came before its first record.
+                    self.eyes.process_events(|e| policy.process(now, e, out));
+                    policy.enqueue(now, &runnable(&mut self.affinity, now, &task), out);
+                }
+                Ok(None) | Err(_) => break,
+            }
+        }
+
+        let asking = asking_cpu().filter(|c| self.topology.cpu(*c).is_some());
+        let idle = self.eyes.idle().and(self.topology.cpus());
+        let mut ready = Ready { asking, idle };
+        for cpu in idle.iter() {
+            if let Some((seq, sent)) = self.on_its_way[cpu.index()] {
+                if self.eyes.cpu(cpu).seq == seq && now.saturating_sub(sent) < ON_ITS_WAY {
+                    ready.idle.clear(cpu);
+                } else {
+                    self.on_its_way[cpu.index()] = None;
+                }
+            }
+        }
+        if let Some(cpu) = asking {
+            ready.idle.clear(cpu);
+        }
+        policy.dispatch(now, &ready, out);
+
+        for hint in &self.answers.hints {
+            self.eyes.set_hint(hint);
+        }
+        // Each dispatch() of a CPU drains one record and goes on only while it has nothing to run itself: records for
+        // other CPUs come first, our own CPU's last.
+        let (own, others): (_, _) = (|d: &&Dispatch| Some(d.cpu) == asking, |d: &&Dispatch| Some(d.cpu) != asking);
+        let mut sent = 0;
+        for d in self.answers.dispatch.iter().filter(others) {
+            sent += send(bpf, d) as u64;
+            self.on_its_way[d.cpu.index() % MAX_CPUS] = Some((self.eyes.cpu(d.cpu).seq, now));
+        }
+        for d in self.answers.dispatch.iter().filter(own) {
+            sent += send(bpf, d) as u64;
+        }
+        self.undrained += sent;
+        self.eyes.set_parked(policy.waiting() as u64);
+        // More than one record: come back right after the first is drained, until all are.
+        bpf.notify_complete(u64::from(self.undrained > 1));
+    }
+}
+
+fn send(bpf: &mut BpfScheduler, d: &Dispatch) -> bool {
+    bpf.dispatch_task(&DispatchedTask {
+        pid: d.tid.0,
+        cpu: i32::from(d.cpu.0),
+        flags: 0,
+        slice_ns: d.slice_ns,
+        vtime: d.vtime,
+        enq_cnt: d.generation,
+    })
+    .is_ok()
+}
+
+fn runnable(affinity: &mut Affinity, now: Ns, t: &QueuedTask) -> Runnable {
+    let cpu = CpuId(t.cpu.clamp(0, MAX_CPUS as i32 - 1) as u16);
+    Runnable {
+        tid: Tid(t.pid),
+        cpu,
+        allowed: affinity.of(now, Tid(t.pid), cpu, t.nr_cpus_allowed),
+        cause: if t.flags & ENQ_WAKEUP != 0 || t.start_ts == 0 { Cause::Wakeup } else { Cause::SliceEnd },
+        since_wakeup_ns: t.exec_runtime,
+        stint_ns: t.stop_ts.saturating_sub(t.start_ts),
+        weight: t.weight.clamp(1, 10_000) as u32,
+        generation: t.enq_cnt,
+    }
+}
+
+/// The CPU this thread stands on. From memory (rseq), no system call.
+fn asking_cpu() -> Option<CpuId> {
+    // SAFETY: no arguments, no memory.
+    let cpu = unsafe { libc::sched_getcpu() };
+    u16::try_from(cpu).ok().filter(|c| usize::from(*c) < MAX_CPUS).map(CpuId)
+}
+
+/// CLOCK_MONOTONIC, through the vDSO.
+fn now() -> Ns {
+    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid out pointer.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut t) };
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+#[allow(dead_code)]
+fn _unused(_: CpuMask) {}

@@ -1,0 +1,218 @@
+//! User side of `src/bpf/eyes.bpf.c`: what every CPU does, read from memory; process events; wake-up hints.
+//!
+//! All maps are mapped before the shim attaches; afterwards nothing here makes a system call but one `bpf` call, once.
+
+use crate::eyes_skel::{EyesSkel, EyesSkelBuilder, types};
+use anyhow::{Context, Result, ensure};
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, OpenObject, RingBuffer, RingBufferBuilder};
+use soft_domain::cpumask::CpuMask;
+use soft_domain::event::{Hint, Name, ProcessEvent};
+use soft_domain::ids::{CpuId, MAX_CPUS, Pid, Tid};
+use soft_domain::topology::Topology;
+use std::cell::RefCell;
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
+use std::rc::Rc;
+
+const HINTS: usize = 65536;
+const HINT_VALID: u64 = 1 << 56;
+const HINT_STICKY: u64 = 1 << 57;
+
+/// Process events taken from the ring in one go.
+const BATCH: usize = 256;
+
+// SAFETY: plain integers and byte arrays; any bit pattern is valid.
+unsafe impl plain::Plain for types::eyes_proc {}
+
+type Batch = Rc<RefCell<Vec<types::eyes_proc>>>;
+
+/// Where the shim keeps the word that says "tasks wait in user space".
+pub struct ShimWord {
+    /// Bytes of the shim's `.bss` map.
+    pub bss_size: u32,
+    /// Byte offset of `nr_scheduled` in it.
+    pub offset: u32,
+}
+
+/// The loaded object. Lives as long as the scheduler is attached.
+pub struct Eyes<'a> {
+    skel: EyesSkel<'a>,
+    ring: RingBuffer<'a>,
+    batch: Batch,
+    _links: Vec<libbpf_rs::Link>,
+}
+
+/// What a CPU does just now.
+#[derive(Clone, Copy, Debug)]
+pub struct CpuNow {
+    /// The running thread; 0 when idle.
+    pub tid: u32,
+    /// Counts switches.
+    pub seq: u32,
+}
+
+impl<'a> Eyes<'a> {
+    /// Loads and attaches the object; `scheduler` is the dispatch thread. Errors when the kernel refuses it: the
+    /// caller goes on without.
+    pub fn load(
+        object: &'a mut MaybeUninit<OpenObject>,
+        topology: &Topology,
+        scheduler: Tid,
+        shim: &ShimWord,
+    ) -> Result<Self> {
+        let mut open = EyesSkelBuilder::default().open(object).context("open")?;
+        let template = MapHandle::create(
+            MapType::Array,
+            Some("shim_bss"),
+            4,
+            shim.bss_size,
+            1,
+            &libbpf_rs::libbpf_sys::bpf_map_create_opts {
+                sz: size_of::<libbpf_rs::libbpf_sys::bpf_map_create_opts>() as _,
+                map_flags: libbpf_rs::libbpf_sys::BPF_F_MMAPABLE,
+                ..Default::default()
+            },
+        )
+        .context("template map")?;
+        open.maps.shim.set_inner_map_fd(template.as_fd()).context("inner map")?;
+        let ro = open.maps.rodata_data.as_mut().context("no .rodata")?;
+        ro.nr_cpu_ids = topology.cpu_slots() as u32;
+        ro.shim_bss_size = shim.bss_size;
+        ro.nr_scheduled_off = shim.offset;
+        ro.scheduler_tid = scheduler.0 as u32;
+        let mut skel = open.load().context("load")?;
+
+        let bss = skel.maps.bss_data.as_mut().context("no .bss")?;
+        for cpu in topology.cpus().iter() {
+            let llc = topology.cpu(cpu).map(|c| topology.llc_cpus(c.llc)).copied().unwrap_or(CpuMask::of(cpu));
+            bss.reach[cpu.index()].w = *llc.words();
+        }
+        let batch: Batch = Rc::new(RefCell::new(Vec::with_capacity(BATCH)));
+        let sink = batch.clone();
+        let mut builder = RingBufferBuilder::new();
+        builder.add(&skel.maps.proc_events, move |data| {
+            if let Ok(event) = plain::from_bytes::<types::eyes_proc>(data) {
+                sink.borrow_mut().push(*event);
+            }
+            0
+        })?;
+        let ring = builder.build().context("ring")?;
+        let links = vec![
+            skel.progs.eyes_wakeup.attach().context("sched_wakeup")?,
+            skel.progs.eyes_wakeup_new.attach().context("sched_wakeup_new")?,
+            skel.progs.eyes_switch.attach().context("sched_switch")?,
+            skel.progs.eyes_fork.attach().context("sched_process_fork")?,
+            skel.progs.eyes_exec.attach().context("sched_process_exec")?,
+            skel.progs.eyes_exit.attach().context("sched_process_exit")?,
+        ];
+        Ok(Eyes { skel, ring, batch, _links: links })
+    }
+
+    /// Ties the object to the attached shim and lets the kicks begin.
+    pub fn enable(&mut self, shim_bss: &impl MapCore) -> Result<()> {
+        let size = self.skel.maps.rodata_data.as_ref().map_or(0, |r| r.shim_bss_size);
+        ensure!(shim_bss.value_size() == size, "the shim's .bss has {} bytes, not {size}", shim_bss.value_size());
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&shim_bss.as_fd()) as u32;
+        self.skel.maps.shim.update(&0u32.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY).context("shim map")?;
+        self.bss().enabled = 1;
+        Ok(())
+    }
+
+    /// No more kicks; to be called before the shim detaches.
+    pub fn disable(&mut self) {
+        self.bss().enabled = 0;
+    }
+
+    fn bss(&mut self) -> &mut types::bss {
+        // Present since `load` used it.
+        self.skel.maps.bss_data.as_mut().expect("eyes .bss")
+    }
+
+    /// How many tasks wait in user space: while not 0, the next CPU with nothing to run asks.
+    pub fn set_parked(&mut self, n: u64) {
+        volatile_write(&mut self.bss().parked, n);
+    }
+
+    /// What `cpu` does now.
+    pub fn cpu(&mut self, cpu: CpuId) -> CpuNow {
+        let s = &mut self.bss().cpus[cpu.index() % MAX_CPUS];
+        CpuNow { tid: volatile_read(&s.tid), seq: volatile_read(&s.seq) }
+    }
+
+    /// The idle CPUs.
+    pub fn idle(&mut self) -> CpuMask {
+        let mut words = [0; MAX_CPUS / 64];
+        for (w, i) in words.iter_mut().zip(&self.bss().idle) {
+            *w = volatile_read(&i.bits);
+        }
+        CpuMask::from_words(&words)
+    }
+
+    /// Says what a wake-up of the thread shall do from now on.
+    pub fn set_hint(&mut self, hint: &Hint) {
+        let flags = HINT_VALID | if hint.sticky { HINT_STICKY } else { 0 };
+        let word = u64::from(hint.tid.0 as u32) | u64::from(hint.cpu.0) << 32 | u64::from(hint.rank) << 48 | flags;
+        volatile_write(&mut self.bss().hints[hint.tid.0 as usize % HINTS], word);
+    }
+
+    /// Process events lost because the ring was full.
+    pub fn dropped(&mut self) -> u64 {
+        volatile_read(&self.bss().proc_dropped)
+    }
+
+    /// Kicks of idle CPUs and preempting kicks, over all CPUs since the start.
+    pub fn kicks(&mut self) -> (u64, u64) {
+        self.bss().cpus.iter().fold((0, 0), |(i, p), c| (i + volatile_read(&c.kicks_idle), p + volatile_read(&c.kicks_preempt)))
+    }
+
+    /// Hands every pending process event to `f`, oldest first. No system call, no allocation.
+    pub fn process_events(&mut self, mut f: impl FnMut(&ProcessEvent)) {
+        loop {
+            let n = self.ring.consume_raw_n(BATCH);
+            let batch = self.batch.clone();
+            let mut batch = batch.borrow_mut();
+            for e in batch.drain(..) {
+                if let Some(e) = decode(&e) {
+                    f(&e);
+                }
+            }
+            if n < BATCH as i32 {
+                return;
+            }
+        }
+    }
+}
+
+fn decode(e: &types::eyes_proc) -> Option<ProcessEvent> {
+    let bytes = |s: &[i8]| -> Name { Name::new(plain_bytes(s)) };
+    let (tid, pid) = (Tid(e.tid as i32), Pid(e.pid as i32));
+    Some(match e.kind {
+        1 => ProcessEvent::Thread {
+            tid,
+            pid,
+            parent: Pid(e.parent as i32),
+            comm: bytes(&e.comm),
+            kthread: e.kthread != 0,
+        },
+        2 => ProcessEvent::Exec { pid, comm: bytes(&e.comm), exe: bytes(&e.name) },
+        3 => ProcessEvent::Exit { tid, pid, last: e.last != 0 },
+        _ => return None,
+    })
+}
+
+fn plain_bytes(s: &[i8]) -> &[u8] {
+    // SAFETY: i8 and u8 have the same size and alignment, and every bit pattern is valid for both.
+    unsafe { std::slice::from_raw_parts(s.as_ptr().cast(), s.len()) }
+}
+
+/// The kernel side writes these words while we read.
+fn volatile_read<T: Copy>(word: &T) -> T {
+    // SAFETY: a valid, aligned reference to plain data.
+    unsafe { std::ptr::from_ref(word).read_volatile() }
+}
+
+fn volatile_write<T>(word: &mut T, value: T) {
+    // SAFETY: a valid, aligned reference to plain data.
+    unsafe { std::ptr::from_mut(word).write_volatile(value) }
+}

@@ -1,0 +1,24 @@
+//! The seam between a scheduling policy and whatever feeds it: the kernel, the simulator, a recording.
+
+use crate::event::{Answers, ProcessEvent, Ready, Runnable};
+use crate::ids::Ns;
+
+/// A whole scheduling policy. One thread calls it; time is an argument and never goes backwards.
+///
+/// A policy owns every task from [`Policy::enqueue`] until it answers a `Dispatch` for it, sees a newer
+/// `enqueue` of the same thread (which supersedes the older one) or its exit.
+pub trait Policy {
+    /// Threads and processes come, exec and go. Arrives before the first `enqueue` of the thread wherever the
+    /// kernel told us in time.
+    fn process(&mut self, now: Ns, event: &ProcessEvent, out: &mut Answers);
+
+    /// A task became runnable and waits for a decision. `out` takes hints and notices; dispatches belong to
+    /// [`Policy::dispatch`].
+    fn enqueue(&mut self, now: Ns, task: &Runnable, out: &mut Answers);
+
+    /// CPUs can take tasks: the answers of this pass go to `out`. Called after every batch of events.
+    fn dispatch(&mut self, now: Ns, ready: &Ready, out: &mut Answers);
+
+    /// Tasks that wait for a decision now.
+    fn waiting(&self) -> usize;
+}
