@@ -5,15 +5,17 @@
 use crate::eyes_skel::{EyesSkel, EyesSkelBuilder, types};
 use anyhow::{Context, Result, ensure};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, OpenObject, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{MapCore, MapHandle, MapType, OpenObject, RingBuffer, RingBufferBuilder};
 use soft_domain::cpumask::CpuMask;
 use soft_domain::event::{Hint, Name, ProcessEvent};
 use soft_domain::ids::{CpuId, MAX_CPUS, Pid, Tid};
 use soft_domain::topology::Topology;
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 const HINTS: usize = 65536;
 const HINT_VALID: u64 = 1 << 56;
@@ -40,6 +42,7 @@ pub struct Eyes<'a> {
     skel: EyesSkel<'a>,
     ring: RingBuffer<'a>,
     batch: Batch,
+    binder: Binder,
     _links: Vec<libbpf_rs::Link>,
 }
 
@@ -106,15 +109,15 @@ impl<'a> Eyes<'a> {
             skel.progs.eyes_exec.attach().context("sched_process_exec")?,
             skel.progs.eyes_exit.attach().context("sched_process_exit")?,
         ];
-        Ok(Eyes { skel, ring, batch, _links: links })
+        let binder = Binder::new(skel.maps.shim.as_fd().as_raw_fd())?;
+        Ok(Eyes { skel, ring, batch, binder, _links: links })
     }
 
-    /// Ties the object to the attached shim and lets the kicks begin.
+    /// Ties the object to the attached shim and lets the kicks begin. Does not wait: see [`Binder`].
     pub fn enable(&mut self, shim_bss: &impl MapCore) -> Result<()> {
         let size = self.skel.maps.rodata_data.as_ref().map_or(0, |r| r.shim_bss_size);
         ensure!(shim_bss.value_size() == size, "the shim's .bss has {} bytes, not {size}", shim_bss.value_size());
-        let fd = std::os::fd::AsRawFd::as_raw_fd(&shim_bss.as_fd()) as u32;
-        self.skel.maps.shim.update(&0u32.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY).context("shim map")?;
+        self.binder.bind(shim_bss.as_fd().as_raw_fd());
         self.bss().enabled = 1;
         Ok(())
     }
@@ -181,6 +184,42 @@ impl<'a> Eyes<'a> {
                 return;
             }
         }
+    }
+}
+
+/// Puts the shim's `.bss` into the map of maps. The kernel answers that call only after an RCU grace period, and the
+/// kernel's RCU thread is one of the tasks that we schedule by then: the dispatch thread would wait for itself
+/// (measured: ejected after 5 s). So a thread that exists before the attach makes the call and ends.
+struct Binder {
+    fd: Arc<AtomicI32>,
+    thread: std::thread::Thread,
+}
+
+impl Binder {
+    fn new(outer: RawFd) -> Result<Self> {
+        let fd = Arc::new(AtomicI32::new(-1));
+        let inner = fd.clone();
+        let thread = std::thread::Builder::new().name("binder".into()).spawn(move || {
+            while inner.load(Ordering::Acquire) < 0 {
+                std::thread::park();
+            }
+            let (key, value) = (0u32, inner.load(Ordering::Acquire));
+            // SAFETY: both pointers are to 4 bytes, the sizes of the map's keys and values.
+            unsafe {
+                libbpf_rs::libbpf_sys::bpf_map_update_elem(
+                    outer,
+                    std::ptr::from_ref(&key).cast(),
+                    std::ptr::from_ref(&value).cast(),
+                    0,
+                )
+            };
+        })?;
+        Ok(Binder { fd, thread: thread.thread().clone() })
+    }
+
+    fn bind(&self, inner: RawFd) {
+        self.fd.store(inner, Ordering::Release);
+        self.thread.unpark();
     }
 }
 

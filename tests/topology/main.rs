@@ -1,0 +1,7 @@
+//! The topology: from captured machines, from made-up sysfs trees, and properties over random ones.
+
+mod machines;
+mod odd_trees;
+mod properties;
+#[path = "../support/mod.rs"]
+mod support;
