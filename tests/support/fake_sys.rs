@@ -14,7 +14,7 @@ pub struct FakeSys {
 impl FakeSys {
     /// Nothing but the CPU folder.
     pub fn empty() -> Self {
-        let dir = tempfile::tempdir().expect("a temporary folder");
+        let dir = super::temporary_folder();
         fs::create_dir_all(dir.path().join("devices/system/cpu")).expect("the CPU folder");
         FakeSys { dir }
     }

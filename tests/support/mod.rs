@@ -32,7 +32,7 @@ pub fn machine(name: &str) -> Machine {
             tarball.display()
         )
     });
-    let dir = tempfile::tempdir().expect("a temporary folder");
+    let dir = temporary_folder();
     tar::Archive::new(bzip2::read::BzDecoder::new(file)).unpack(dir.path()).expect("a readable tarball");
     let unpacked = std::fs::read_dir(dir.path()).expect("the unpacked folder").next();
     let root = unpacked.expect("one folder in the tarball").expect("a readable folder").path();
@@ -51,6 +51,11 @@ pub const MACHINES: [&str; 8] = [
     "64amd64-4s2n4ca2co",
     "8em64t-2s2ca2c-buggynuma",
 ];
+
+/// A temporary folder, in memory where there is such a place: the trees are thousands of tiny files.
+pub fn temporary_folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a temporary folder")
+}
 
 /// A list such as `0-3,8` as a mask.
 pub fn cpus(list: &str) -> CpuMask {
