@@ -2,24 +2,23 @@
 # Installs what building, the guests and their loads need. Repeatable, asks nothing, quick when all is there.
 #
 #   vm/setup.sh                     build, guest, kernel 6.18 and loads
-#   vm/setup.sh PART...             of: build guest loads peers lint, or: kernel [VERSION]
+#   vm/setup.sh PART...             build guest loads peers lint, and kernel [SERIES], as in: guest kernel 7.3
 #
 # What is not a Debian package goes to $SDVM_CACHE (default: ~/.cache/scx_soft_domain), which clones share.
 set -euo pipefail
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# shellcheck source=vm/common.sh
+# shellcheck source-path=SCRIPTDIR source=common.sh
 . "$here/common.sh"
 
-# Crates and Python packages are pinned; their lock files fix the rest.
 VNG_VERSION=1.42
 VIRTIOFSD_VERSION=1.14.0
 PEERS_VERSION=1.1.4
 PEERS=(scx_rustland scx_rlfifo scx_rusty scx_lavd)
 
 BUILD_PACKAGES=(clang-19 libclang-19-dev gcc libc6-dev libelf-dev zlib1g-dev libseccomp-dev pkg-config make git)
-GUEST_PACKAGES=(qemu-system-x86 udev kmod busybox-static python3 python3-venv libcap-ng-dev libseccomp-dev gcc libc6-dev pkg-config iproute2)
+GUEST_PACKAGES=(qemu-system-x86 kmod iproute2 python3 python3-venv libcap-ng-dev libseccomp-dev gcc libc6-dev pkg-config)
 LOAD_PACKAGES=(valkey-server valkey-tools stress-ng rt-tests linux-perf numactl bpftool util-linux procps)
 LINT_PACKAGES=(shellcheck)
 
@@ -29,7 +28,10 @@ FROM_BACKPORTS="qemu-* seabios ipxe-qemu valkey-*"
 # "kernel SERIES": the version tried first; when the mirror has dropped it, the newest of the series.
 declare -A KERNEL_PINS=([6.16]=6.16.12 [6.18]=6.18.15 [7.0]=7.0.13 [7.3]=7.3.4)
 
-say() { printf '%-8s  %-26s  %s\n' "$@"; }
+# The scx crates of today ask for it.
+RUST_VERSION=1.91
+
+say() { printf '%-8s  %-20s  %s\n' "$@"; }
 fail() { echo "vm/setup.sh: $*" >&2; exit 1; }
 
 # --- Debian packages -------------------------------------------------------------------------------------------------
@@ -62,12 +64,12 @@ prepare_apt() {
     {
         awk -v r="$codename" -v s="$signed" '$3 == "main" && index($2, r) == 1 {print "deb " s $1, $2, $3}' <<<"$targets"
         echo "deb $signed$mirror $codename-backports main"
-        [ "$codename" = trixie ] || echo "deb $signed$mirror trixie-backports main"
+        echo "deb $signed$mirror trixie-backports main"
     } | sort -u >"$apt_dir/sources.list"
     {
         printf 'Package: %s\nPin: release n=%s-backports\nPin-Priority: 900\n\n' "$FROM_BACKPORTS" "$codename"
         # Kernels come from there, and are unpacked, never installed.
-        [ "$codename" = trixie ] || printf 'Package: *\nPin: release n=trixie-backports\nPin-Priority: -1\n'
+        printf 'Package: *\nPin: release n=trixie-backports\nPin-Priority: -1\n'
     } >"$apt_dir/preferences"
     say apt "package lists" "from this machine's mirror"
     own_apt apt-get update >"$apt_dir/log" 2>&1 || { tail -5 "$apt_dir/log" >&2; fail "apt-get update failed"; }
@@ -99,15 +101,20 @@ packages() { # PART PACKAGE...: installs those that are missing
 
 # --- the parts -------------------------------------------------------------------------------------------------------
 
-need_cargo() { command -v cargo >/dev/null || fail "no Rust toolchain: install rustc and cargo 1.91 or newer (rustup does), and have cargo in PATH"; }
+need_cargo() {
+    local version
+    version=$(cargo --version 2>/dev/null | cut -d' ' -f2) || version=0
+    [ "$(printf '%s\n' $RUST_VERSION "$version" | sort -V | head -1)" = $RUST_VERSION ] ||
+        fail "no cargo of $RUST_VERSION or newer in PATH; install a Rust toolchain, for example with rustup"
+}
 
-crate() { # PART NAME VERSION DIRECTORY: one program from the crate registry, with the lock file it was published with
+crate() { # PART NAME VERSION DIRECTORY: a program from the crate registry, with the lock file it was published with
     local part=$1 name=$2 version=$3 root=$4
     [ "$(cat "$root/$name.version" 2>/dev/null)" != "$version" ] || { say "$part" "$name $version" "there"; return 0; }
     need_cargo
     mkdir -p "$root"
     say "$part" "$name $version" "building"
-    BPF_CLANG=clang-19 cargo install --quiet --locked --force --root "$root" --target-dir "$CACHE/target" --version "=$version" "$name" \
+    BPF_CLANG=clang-19 cargo install --quiet --locked --force --root "$root" --target-dir "$root/target" --version "=$version" "$name" \
         >"$root/$name.log" 2>&1 || { tail -15 "$root/$name.log" >&2; fail "cargo install $name failed (all of it: $root/$name.log)"; }
     echo "$version" >"$root/$name.version"
 }
@@ -130,40 +137,37 @@ guest() {
         echo $VNG_VERSION >"$venv/version"
     fi
     crate guest virtiofsd $VIRTIOFSD_VERSION "$CACHE/tools"
+    rm -rf "$CACHE/tools/target"
+    # guest-init mounts the guest's own modules there, and cannot make the directory.
+    [ -d /usr/lib/modules ] || mkdir /usr/lib/modules
 }
 
 kernel() { # SERIES, as 6.18
-    local series=$1 pin package name dir=$CACHE/kernels/$1
-    pin=${KERNEL_PINS[$series]:-$series}
+    local series=$1 dir=$CACHE/kernels/$1 names release image deb wanted
     [ ! -e "$dir/ready" ] || { say kernel "$series" "there: $(cat "$dir/ready")"; return 0; }
     prepare_apt
-    # "linux-image" depends on the package with the bootable file since 7.2; both have the version in their names.
-    name=$(own_apt apt-cache pkgnames "linux-image-$series" | grep -E "^linux-image-${series//./\\.}[.0-9]*\+deb13-amd64\$" | sort -V || true)
-    package=$(grep -F "linux-image-$pin+" <<<"$name" | tail -1 || true)
-    [ -n "$package" ] || package=$(tail -1 <<<"$name")
-    [ -n "$package" ] || fail "no kernel $series in trixie-backports"
-    say kernel "$series" "unpacking ${package#linux-image-}"
+    names=$(own_apt apt-cache pkgnames linux- | grep -E "^linux-(image|binary|modules|base)-${series//./\\.}[.0-9]*\+deb13-amd64\$" || true)
+    release=$(sed -n 's/^linux-image-//p' <<<"$names" | sort -V | grep "^${KERNEL_PINS[$series]:-none}+" || true)
+    [ -n "$release" ] || release=$(sed -n 's/^linux-image-//p' <<<"$names" | sort -V | tail -1)
+    [ -n "$release" ] || fail "there is no kernel $series in trixie-backports; there are: $(own_apt apt-cache pkgnames linux-image- |
+        sed -nE 's/^linux-image-([0-9]+\.[0-9]+).*deb13-amd64$/\1/p' | sort -uV | xargs)"
+    say kernel "$series" "unpacking $release"
     rm -rf "$dir"
     mkdir -p "$dir/debs"
-    (
-        cd "$dir/debs"
-        # apt-get download wants to drop its rights, for which this folder is closed; it says so at length.
-        wanted=("$package")
-        for other in "${package/image/binary}" "${package/image/modules}"; do
-            ! own_apt apt-cache pkgnames "$other" | grep -qxF "$other" || wanted+=("$other")
-        done
-        own_apt apt-get -o APT::Sandbox::User=root download "${wanted[@]/%//trixie-backports}" >"$dir/log" 2>&1 || { tail -5 "$dir/log" >&2; exit 1; }
-        for deb in *.deb; do dpkg -x "$deb" "$dir"; done
-    ) || fail "downloading $package failed"
+    # Up to 6.19 all is in linux-image; since then in several packages, of which the mirror drops some early.
+    mapfile -t wanted < <(grep -E "^linux-[a-z]+-${release//+/\\+}\$" <<<"$names")
+    # apt would like to drop its rights, for which this directory is closed.
+    (cd "$dir/debs" && own_apt apt-get -o APT::Sandbox::User=root download "${wanted[@]/%//trixie-backports}") >"$dir/log" 2>&1 ||
+        { tail -5 "$dir/log" >&2; fail "could not download kernel $release"; }
+    for deb in "$dir"/debs/*.deb; do dpkg -x "$deb" "$dir"; done
     rm -r "$dir/debs"
-    # Packages differ in where they keep the two things that a guest needs.
-    local release=${package#linux-image-} image
-    [ -d "$dir/usr/lib/modules" ] || { mkdir -p "$dir/usr/lib" && mv "$dir/lib/modules" "$dir/usr/lib/modules"; }
+    mkdir -p "$dir/usr/lib/modules"
+    [ ! -d "$dir/lib/modules" ] || mv "$dir/lib/modules/"* "$dir/usr/lib/modules/"
     for image in "$dir/boot/vmlinuz-$release" "$dir/usr/lib/modules/$release/vmlinuz"; do
         [ ! -e "$image" ] || ln -sf "$image" "$dir/vmlinuz"
     done
-    [ -e "$dir/vmlinuz" ] || fail "no vmlinuz in the packages of $package"
-    depmod -b "$dir/usr" "$release" || fail "depmod failed for $release"
+    [ -e "$dir/vmlinuz" ] || fail "no vmlinuz in the packages of kernel $release"
+    [ ! -d "$dir/usr/lib/modules/$release" ] || depmod -b "$dir/usr" "$release" >>"$dir/log" 2>&1
     echo "$release" >"$dir/ready"
 }
 
@@ -172,15 +176,22 @@ lint() { packages lint "${LINT_PACKAGES[@]}"; }
 
 peers() {
     packages peers "${BUILD_PACKAGES[@]}"
+    # It takes minutes: let other set-ups pass.
+    lock peers
     local name
     for name in "${PEERS[@]}"; do crate peers "$name" $PEERS_VERSION "$CACHE/peers"; done
+    rm -rf "$CACHE/peers/target"
+    lock setup
+}
+
+# Two runs at once (a test and a person) would install the same things twice. One lock at a time is held.
+lock() {
+    exec 9>"$CACHE/$1.lock"
+    flock 9
 }
 
 mkdir -p "$CACHE"
-# Two runs at once (a test and a person) would install the same things twice.
-exec 9>"$CACHE/setup.lock"
-flock 9
-
+lock setup
 [ $# -gt 0 ] || set -- build guest kernel loads
 while [ $# -gt 0 ]; do
     case $1 in
