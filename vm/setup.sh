@@ -54,15 +54,15 @@ own_apt() {
 apt_ready=
 prepare_apt() {
     [ -z "$apt_ready" ] || return 0
-    local targets mirror keyring=/usr/share/keyrings/debian-archive-keyring.gpg signed=
-    # shellcheck disable=SC2016 # the $(...) are apt's
-    targets=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' | sort -u)
-    mirror=$(awk -v r="$codename" '$2 == r && $3 == "main" {print $1; exit}' <<<"$targets")
-    [ -n "$mirror" ] || fail "apt has no source for '$codename main'; add one to /etc/apt/sources.list and try again"
+    local sources mirror keyring=/usr/share/keyrings/debian-archive-keyring.gpg signed=
+    # "URI SUITE" of each source; unlike apt-get indextargets it knows them before the first update.
+    sources=$(apt-get update --print-uris | sed -nE "s|^'([^']+)/dists/([^/']+)/InRelease'.*|\1 \2|p")
+    mirror=$(awk -v r="$codename" '$2 == r {print $1; exit}' <<<"$sources")
+    [ -n "$mirror" ] || fail "apt has no source for '$codename'; add one to /etc/apt/sources.list.d and try again"
     [ ! -e $keyring ] || signed="[signed-by=$keyring] "
     mkdir -p "$apt_dir/lists/partial"
     {
-        awk -v r="$codename" -v s="$signed" '$3 == "main" && index($2, r) == 1 {print "deb " s $1, $2, $3}' <<<"$targets"
+        awk -v r="$codename" -v s="$signed" 'index($2, r) == 1 {print "deb " s $1, $2, "main"}' <<<"$sources"
         echo "deb $signed$mirror $codename-backports main"
         echo "deb $signed$mirror trixie-backports main"
     } | sort -u >"$apt_dir/sources.list"
@@ -88,15 +88,13 @@ packages() { # PART PACKAGE...: installs those that are missing
     [ "$(id -u)" = 0 ] || fail "these Debian packages are missing, run as root to install them: ${wanted[*]}"
     prepare_apt
     say "$part" "Debian packages" "${wanted[*]}"
-    # A server that a load needs must not start on this machine: policy-rc.d is Debian's way to say so.
-    local policy=/usr/sbin/policy-rc.d own_policy=
+    # Servers that are loads must not start here: policy-rc.d is Debian's way to say so, and then there is the next boot.
+    local policy=/usr/sbin/policy-rc.d own_policy= status=0
     [ -e $policy ] || { printf '#!/bin/sh\nexit 101\n' >$policy && chmod +x $policy && own_policy=1; }
-    own_apt apt-get install -y --no-install-recommends "${wanted[@]}" >"$apt_dir/log" 2>&1 || {
-        [ -z "$own_policy" ] || rm -f $policy
-        tail -15 "$apt_dir/log" >&2
-        fail "apt-get install failed (all of it: $apt_dir/log)"
-    }
-    [ -z "$own_policy" ] || rm -f $policy
+    own_apt apt-get install -y --no-install-recommends "${wanted[@]}" >"$apt_dir/log" 2>&1 || status=$?
+    [ -z "$own_policy" ] || rm $policy
+    [ $status = 0 ] || { tail -15 "$apt_dir/log" >&2; fail "apt-get install failed (all of it: $apt_dir/log)"; }
+    [[ " ${wanted[*]} " != *" valkey-server "* ]] || ! command -v systemctl >/dev/null || systemctl --quiet disable valkey-server
 }
 
 # --- the parts -------------------------------------------------------------------------------------------------------
