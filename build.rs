@@ -9,12 +9,11 @@ use std::process::Command;
 fn main() -> Result<()> {
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
 
-    let clang = clang()?;
-    // SAFETY: this program has one thread. The shim's builder reads the variable.
-    unsafe { std::env::set_var("BPF_CLANG", &clang) };
     scx_rustland_core::RustLandBuilder::new()?.build()?;
 
     // The shim's builder has unpacked vmlinux.h and the scx headers into OUT_DIR; ours uses the same ones.
+    // Which clang: see .cargo/config.toml.
+    let clang = std::env::var("BPF_CLANG").unwrap_or_else(|_| "clang".into());
     BpfBuilder::new()?;
     let headers = out.join("scx_utils-bpf_h");
     let arch = match std::env::var("CARGO_CFG_TARGET_ARCH")?.as_str() {
@@ -48,20 +47,6 @@ fn main() -> Result<()> {
     println!("cargo:rerun-if-changed=.git/HEAD");
     println!("cargo:rerun-if-changed=.git/refs/heads");
     Ok(())
-}
-
-/// BPF_CLANG if set, else the newest clang on the PATH; the shim needs 16 or later.
-fn clang() -> Result<String> {
-    println!("cargo:rerun-if-env-changed=BPF_CLANG");
-    if let Ok(set) = std::env::var("BPF_CLANG") {
-        return Ok(set);
-    }
-    (16..30)
-        .rev()
-        .map(|v| format!("clang-{v}"))
-        .chain(["clang".into()])
-        .find(|c| Command::new(c).arg("--version").output().is_ok_and(|o| o.status.success()))
-        .context("no clang found: install clang 16 or later, or set BPF_CLANG")
 }
 
 /// Short commit id, for the start-up line; a build outside a checkout says so.

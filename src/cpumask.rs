@@ -114,10 +114,9 @@ impl CpuMask {
         self.iter().next()
     }
 
-    /// The CPUs of the set, lowest first.
-    pub fn iter(&self) -> impl Iterator<Item = CpuId> + '_ {
-        self.0.iter().enumerate().flat_map(|(i, w)| {
-            let mut w = *w;
+    /// The CPUs of the set, lowest first; a copy, so that the set may change meanwhile.
+    pub fn iter(&self) -> impl Iterator<Item = CpuId> + use<> {
+        self.0.into_iter().enumerate().flat_map(|(i, mut w)| {
             std::iter::from_fn(move || {
                 if w == 0 {
                     return None;

@@ -184,6 +184,7 @@ fn runnable(affinity: &mut Affinity, now: Ns, t: &QueuedTask) -> Runnable {
         cause: if t.flags & ENQ_WAKEUP != 0 || t.start_ts == 0 { Cause::Wakeup } else { Cause::SliceEnd },
         since_wakeup_ns: t.exec_runtime,
         stint_ns: t.stop_ts.saturating_sub(t.start_ts),
+        started: t.start_ts,
         weight: t.weight.clamp(1, 10_000) as u32,
         generation: t.enq_cnt,
     }

@@ -60,6 +60,8 @@ pub struct Runnable {
     pub since_wakeup_ns: Ns,
     /// Length of its last stint on a CPU, ns; 0 = never ran.
     pub stint_ns: Ns,
+    /// When that stint began, on the shim's clock: tells two stints apart, nothing else.
+    pub started: Ns,
     /// 100 is nice 0; 1..=10000.
     pub weight: u32,
     /// The shim's generation: a decision for an older one is cancelled by the kernel.

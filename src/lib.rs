@@ -4,12 +4,18 @@
 //! sched_ext, in a simulator and on recordings, and the same events always give the same decisions.
 
 pub mod cpumask;
+pub mod cpus;
+pub mod domain;
 pub mod event;
 pub mod host;
 pub mod ids;
 pub mod limits;
+pub mod load;
 pub mod policies;
 pub mod policy;
+pub mod queue;
 pub mod service;
+pub mod soft_domain;
 pub mod stats;
+pub mod table;
 pub mod topology;

@@ -2,6 +2,7 @@
 
 use crate::event::{Answers, ProcessEvent, Ready, Runnable};
 use crate::ids::Ns;
+use crate::stats::Counters;
 
 /// A whole scheduling policy. One thread calls it; time is an argument and never goes backwards.
 ///
@@ -21,4 +22,9 @@ pub trait Policy {
 
     /// Tasks that wait for a decision now.
     fn waiting(&self) -> usize;
+
+    /// The policy's own counters, if it keeps any.
+    fn counters(&self) -> Option<&Counters> {
+        None
+    }
 }

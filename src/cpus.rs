@@ -1,0 +1,109 @@
+//! What the policy believes each CPU does: what it was last given, and how busy it has been.
+
+use crate::cpumask::CpuMask;
+use crate::ids::{CpuId, Ns};
+use crate::load::Load;
+use crate::queue::{NONE, Slot};
+use crate::topology::Topology;
+
+/// One CPU.
+#[derive(Clone, Copy, Debug)]
+struct Cpu {
+    load: Load,
+    /// The task that was sent to run, [`NONE`] when it has come back or the CPU fell idle.
+    current: Slot,
+    /// When it was sent.
+    since: Ns,
+    /// A task sent to wait behind it.
+    behind: Slot,
+}
+
+/// All CPUs, by number.
+#[derive(Debug)]
+pub struct Cpus {
+    cpus: Vec<Cpu>,
+    /// CPUs with a current task: those to look at when they turn out to be idle.
+    occupied: CpuMask,
+    half_life: Ns,
+}
+
+impl Cpus {
+    /// All idle and unloaded.
+    pub fn new(topology: &Topology, half_life: Ns) -> Self {
+        let cpu = Cpu { load: Load::default(), current: NONE, since: 0, behind: NONE };
+        Cpus { cpus: vec![cpu; topology.cpu_slots()], occupied: CpuMask::EMPTY, half_life }
+    }
+
+    /// `slot` was sent to `cpu` to run next.
+    pub fn sent(&mut self, cpu: CpuId, slot: Slot, now: Ns) {
+        if let Some(c) = self.cpus.get_mut(cpu.index()) {
+            (c.current, c.since) = (slot, now);
+            self.occupied.set(cpu);
+        }
+    }
+
+    /// `slot` was sent to `cpu` to wait behind its current task.
+    pub fn sent_behind(&mut self, cpu: CpuId, slot: Slot) {
+        if let Some(c) = self.cpus.get_mut(cpu.index()) {
+            c.behind = slot;
+        }
+    }
+
+    /// `slot`, last sent to `cpu`, came back after running `ran` ns.
+    pub fn came_back(&mut self, cpu: CpuId, slot: Slot, now: Ns, ran: Ns) {
+        let half_life = self.half_life;
+        let Some(c) = self.cpus.get_mut(cpu.index()) else { return };
+        c.load.advance(now, ran, half_life);
+        if c.current == slot {
+            (c.current, c.since) = (std::mem::replace(&mut c.behind, NONE), now);
+        } else if c.behind == slot {
+            c.behind = NONE;
+        }
+        if c.current == NONE {
+            self.occupied.clear(cpu);
+        }
+    }
+
+    /// The CPUs of `idle` run nothing, and nothing is on its way to them.
+    pub fn found_idle(&mut self, idle: &CpuMask) {
+        for cpu in self.occupied.and(idle).iter() {
+            self.vacate(cpu);
+        }
+    }
+
+    /// Forgets what `cpu` was given.
+    pub fn vacate(&mut self, cpu: CpuId) {
+        if let Some(c) = self.cpus.get_mut(cpu.index()) {
+            (c.current, c.behind) = (NONE, NONE);
+            self.occupied.clear(cpu);
+        }
+    }
+
+    /// `cpu` looks for work: its current task sleeps or has come back; the one behind it is next.
+    pub fn asks(&mut self, cpu: CpuId, now: Ns) {
+        if let Some(c) = self.cpus.get_mut(cpu.index()) {
+            (c.current, c.since) = (std::mem::replace(&mut c.behind, NONE), now);
+            if c.current == NONE {
+                self.occupied.clear(cpu);
+            }
+        }
+    }
+
+    /// The current task and when it was sent.
+    pub fn current(&self, cpu: CpuId) -> Option<(Slot, Ns)> {
+        self.cpus.get(cpu.index()).filter(|c| c.current != NONE).map(|c| (c.current, c.since))
+    }
+
+    /// Whether a task waits behind the current one.
+    pub fn has_behind(&self, cpu: CpuId) -> bool {
+        self.cpus.get(cpu.index()).is_some_and(|c| c.behind != NONE)
+    }
+
+    /// Load of `cpu` at `now`, with the current task's time so far: 1024 = always busy.
+    pub fn load(&self, cpu: CpuId, now: Ns) -> u32 {
+        self.cpus.get(cpu.index()).map_or(0, |c| {
+            let running = if c.current == NONE { 0 } else { now.saturating_sub(c.since) };
+            c.load.at(now, running, self.half_life)
+        })
+    }
+}

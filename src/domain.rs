@@ -1,0 +1,240 @@
+//! Soft domains: which processes are instances, where each one's home is, and when a home moves.
+//!
+//! A home is chosen top down: the node with the fewest homes, in it the LLC with the fewest, then the cluster, then
+//! the core, then the CPU; equal counts are decided by load, then by number. Restricted instances (an affinity mask
+//! narrower than the machine) do not count where unrestricted ones are spread, so that those stay within 1 of each
+//! other per node and per LLC whatever the restricted ones do.
+
+use crate::cpumask::CpuMask;
+use crate::event::Name;
+use crate::ids::{CpuId, LlcId, NodeId, Ns, Pid};
+use crate::load::Load;
+use crate::queue::Slot;
+use crate::table::Table;
+use crate::topology::Topology;
+use std::cmp::Reverse;
+
+/// A process that has threads.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Process {
+    /// Its id.
+    pub pid: Pid,
+    /// Its comm.
+    pub comm: Name,
+    /// Its threads that we know.
+    pub threads: u32,
+    /// The domain of a process that is no instance, once chosen.
+    pub llc: Option<LlcId>,
+    /// What makes it an instance.
+    pub instance: Option<Instance>,
+    /// Load of all its threads together; over one CPU it stays at one.
+    pub load: Load,
+    /// Kernel threads are never instances.
+    pub kthread: bool,
+}
+
+/// The soft domain of an instance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Instance {
+    /// The number of the pattern that it matches.
+    pub service: u16,
+    /// Its home.
+    pub home: CpuId,
+    /// The LLC that it was first given; it returns there when it can.
+    pub base: LlcId,
+    /// When the home moved last; 0 = never.
+    pub moved_at: Ns,
+    /// Since when all CPUs of its LLC are taken by others; 0 = they are not.
+    pub taken_since: Ns,
+    /// Since when its base LLC has room, while it is away; 0 = it has not.
+    pub free_since: Ns,
+    /// Its mask is narrower than the machine.
+    pub restricted: bool,
+}
+
+/// All processes, and how many homes each CPU has.
+#[derive(Debug)]
+pub struct Domains {
+    /// By pid.
+    pub processes: Table<Process>,
+    /// Slots of the instances, in the order of their adoption.
+    pub instances: Vec<Slot>,
+    homes: Vec<u16>,
+    unrestricted: Vec<u16>,
+    home_mask: CpuMask,
+}
+
+impl Domains {
+    /// Room for `processes` processes, of which any may be instances.
+    pub fn new(topology: &Topology, processes: usize) -> Self {
+        Domains {
+            processes: Table::new(processes),
+            instances: Vec::with_capacity(processes),
+            homes: vec![0; topology.cpu_slots()],
+            unrestricted: vec![0; topology.cpu_slots()],
+            home_mask: CpuMask::EMPTY,
+        }
+    }
+
+    /// CPUs that are somebody's home.
+    pub fn home_mask(&self) -> &CpuMask {
+        &self.home_mask
+    }
+
+    /// How many instances have their home on `cpu`.
+    pub fn homes_on(&self, cpu: CpuId) -> u16 {
+        self.homes.get(cpu.index()).copied().unwrap_or(0)
+    }
+
+    fn count(&mut self, home: CpuId, restricted: bool, by: i16) {
+        let add = |n: &mut u16| *n = n.saturating_add_signed(by);
+        if let Some(n) = self.homes.get_mut(home.index()) {
+            add(n);
+            if *n == 0 {
+                self.home_mask.clear(home);
+            } else {
+                self.home_mask.set(home);
+            }
+        }
+        if !restricted && let Some(n) = self.unrestricted.get_mut(home.index()) {
+            add(n);
+        }
+    }
+
+    /// Makes the process in `slot` an instance.
+    pub fn adopt(&mut self, slot: Slot, instance: Instance) {
+        self.leave(slot);
+        self.count(instance.home, instance.restricted, 1);
+        self.processes.get_mut(slot).instance = Some(instance);
+        self.instances.push(slot);
+    }
+
+    /// It is an instance no longer; gives back what it was.
+    pub fn leave(&mut self, slot: Slot) -> Option<Instance> {
+        let instance = self.processes.get_mut(slot).instance.take()?;
+        self.count(instance.home, instance.restricted, -1);
+        self.instances.retain(|s| *s != slot);
+        Some(instance)
+    }
+
+    /// Moves a home.
+    pub fn rehome(&mut self, slot: Slot, to: CpuId, now: Ns) {
+        let Some(mut instance) = self.processes.get(slot).instance else { return };
+        self.count(instance.home, instance.restricted, -1);
+        instance.home = to;
+        instance.moved_at = now;
+        (instance.taken_since, instance.free_since) = (0, 0);
+        self.count(to, instance.restricted, 1);
+        self.processes.get_mut(slot).instance = Some(instance);
+    }
+
+    /// Says whether the instance's mask is narrower than the machine.
+    pub fn set_restricted(&mut self, slot: Slot, restricted: bool) {
+        let Some(mut instance) = self.processes.get(slot).instance else { return };
+        if instance.restricted == restricted {
+            return;
+        }
+        self.count(instance.home, instance.restricted, -1);
+        instance.restricted = restricted;
+        self.count(instance.home, restricted, 1);
+        self.processes.get_mut(slot).instance = Some(instance);
+    }
+
+    /// Unrestricted homes in a set of CPUs.
+    fn unrestricted_in(&self, cpus: &CpuMask) -> u32 {
+        cpus.iter().map(|c| u32::from(self.unrestricted.get(c.index()).copied().unwrap_or(0))).sum()
+    }
+
+    /// All homes in a set of CPUs.
+    pub fn homes_in(&self, cpus: &CpuMask) -> u32 {
+        cpus.and(&self.home_mask).iter().map(|c| u32::from(self.homes_on(c))).sum()
+    }
+
+    /// The home for one more instance that may use `allowed`; `load` gives a CPU's load (1024 = busy). `None` if
+    /// `allowed` has no CPU of this machine.
+    pub fn choose(&self, topology: &Topology, allowed: &CpuMask, load: impl Fn(CpuId) -> u32) -> Option<CpuId> {
+        let total_load = |cpus: &CpuMask| cpus.iter().map(&load).sum::<u32>();
+        let node = topology
+            .nodes()
+            .map(|n| (n, topology.node_cpus(n)))
+            .filter(|(_, cpus)| cpus.intersects(allowed))
+            .min_by_key(|(n, cpus)| (self.unrestricted_in(cpus), self.homes_in(cpus), n.0))?
+            .0;
+        let llc = topology
+            .node_llcs(node)
+            .iter()
+            .map(|l| (*l, topology.llc_cpus(*l)))
+            .filter(|(_, cpus)| cpus.intersects(allowed))
+            .min_by_key(|(l, cpus)| (self.unrestricted_in(cpus), self.homes_in(cpus), total_load(cpus), l.0))?
+            .0;
+        self.choose_in(topology, llc, allowed, load)
+    }
+
+    /// The home inside one LLC: cluster, then core with the fewest homes and the least load, then the CPU.
+    ///
+    /// Inside an LLC load decides: a home counts as a quarter of a CPU of load, so that an idle machine is filled
+    /// evenly and a burner's CPU is avoided even by a second instance. (A guess; a valkey server at rest is under
+    /// that, a busy one over.)
+    pub fn choose_in(
+        &self,
+        topology: &Topology,
+        llc: LlcId,
+        allowed: &CpuMask,
+        load: impl Fn(CpuId) -> u32,
+    ) -> Option<CpuId> {
+        let cost = |cpu: CpuId| load(cpu) / 128 + u32::from(self.homes_on(cpu)) * 2;
+        let sum = |cpus: &CpuMask| cpus.iter().map(cost).sum::<u32>();
+        let cluster = topology
+            .llc_clusters(llc)
+            .iter()
+            .map(|c| (*c, topology.cluster_cpus(*c)))
+            .filter(|(_, cpus)| cpus.intersects(allowed))
+            .min_by_key(|(c, cpus)| (sum(cpus), c.0))?
+            .0;
+        let core = topology
+            .cluster_cores(cluster)
+            .iter()
+            .map(|c| (*c, topology.core_cpus(*c)))
+            .filter(|(_, cpus)| cpus.intersects(allowed))
+            .min_by_key(|(c, cpus)| (sum(cpus), c.0))?
+            .0;
+        topology.core_cpus(core).and(allowed).iter().min_by_key(|c| (cost(*c), c.0))
+    }
+
+    /// A move that makes the spread of unrestricted homes even again: an instance of the fullest node (or LLC of a
+    /// node) and the LLC it should go to. `None` while the spread is within 1.
+    pub fn uneven(&self, topology: &Topology) -> Option<(Slot, LlcId)> {
+        let in_node = |n: &NodeId| self.unrestricted_in(topology.node_cpus(*n));
+        let in_llc = |l: &LlcId| self.unrestricted_in(topology.llc_cpus(*l));
+        // The fullest and the emptiest; of equals the first.
+        let fullest = topology.nodes().max_by_key(|n| (in_node(n), Reverse(n.0)))?;
+        let emptiest = topology.nodes().min_by_key(|n| (in_node(n), n.0))?;
+        if in_node(&fullest) > in_node(&emptiest) + 1 {
+            let from = topology.node_llcs(fullest).iter().max_by_key(|l| (in_llc(l), Reverse(l.0)))?;
+            let to = topology.node_llcs(emptiest).iter().min_by_key(|l| (in_llc(l), l.0))?;
+            return Some((self.newest_in(topology, *from)?, *to));
+        }
+        let from = topology.llcs().max_by_key(|l| (in_llc(l), Reverse(l.0)))?;
+        let same_node = |l: &LlcId| topology.llc_node(*l) == topology.llc_node(from);
+        let to = topology.llcs().min_by_key(|l| (in_llc(l), !same_node(l), l.0))?;
+        if in_llc(&from) <= in_llc(&to) + 1 {
+            return None;
+        }
+        Some((self.newest_in(topology, from)?, to))
+    }
+
+    /// The unrestricted instance of an LLC that came last: it has the least to lose.
+    fn newest_in(&self, topology: &Topology, llc: LlcId) -> Option<Slot> {
+        self.instances.iter().rev().copied().find(|s| {
+            self.processes
+                .get(*s)
+                .instance
+                .is_some_and(|i| !i.restricted && topology.cpu(i.home).is_some_and(|c| c.llc == llc))
+        })
+    }
+
+    /// The process of `pid`, made if unknown; `None` when the table is full.
+    pub fn process(&mut self, pid: Pid) -> Option<Slot> {
+        self.processes.slot_or_insert(pid.0, Process { pid, ..Process::default() })
+    }
+}

@@ -1,0 +1,413 @@
+//! The soft-domain policy: every instance has a home, every other process a home LLC.
+//!
+//! One turn, in the order of this file:
+//! 1. events: a task that became runnable is charged for what it ran, gets a deadline and waits in the queue of its
+//!    domain's LLC (or of its only CPU);
+//! 2. a pass over the CPUs that can take work: each queue from the earliest deadline on, every task to the best free
+//!    CPU for it: home, its LLC, and after a wait another LLC or node;
+//! 3. now and then the homes: back inside the mask, to a less loaded CPU, out of a taken LLC and back, even spread.
+//!
+//! Invariants: a task is in at most one queue; every waiting task is dispatched, superseded or exits; a task goes only
+//! to a CPU of its mask; nothing here allocates once it is made.
+
+mod homes;
+mod place;
+
+use crate::cpumask::CpuMask;
+use crate::cpus::Cpus;
+use crate::domain::{Domains, Process};
+use crate::event::{Answers, Cause, Dispatch, Hint, Name, ProcessEvent, Ready, Reason, Runnable};
+use crate::ids::{CpuId, LlcId, Ns, Pid, Tid, US};
+use crate::limits::Limits;
+use crate::load::Load;
+use crate::policy::Policy;
+use crate::queue::{NONE, Queues, Slot};
+use crate::service::Pattern;
+use crate::stats::{Counter, Counters};
+use crate::table::Table;
+use crate::topology::{Level, Topology};
+
+/// What the policy is made from.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Patterns of instances.
+    pub services: Vec<Pattern>,
+    /// What a home is.
+    pub level: Level,
+    /// Thresholds.
+    pub limits: Limits,
+    /// Tasks and processes that can be tracked.
+    pub max_tasks: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { services: Vec::new(), level: Level::Cpu, limits: Limits::default(), max_tasks: 1 << 16 }
+    }
+}
+
+/// A thread that we have seen runnable.
+#[derive(Clone, Copy, Debug, Default)]
+struct Task {
+    tid: Tid,
+    process: Slot,
+    /// Last CPU it ran on.
+    cpu: CpuId,
+    allowed: CpuMask,
+    generation: u64,
+    weight: u32,
+    cause: Option<Cause>,
+    enqueued_at: Ns,
+    /// CPU time at nice 0 that it has had, on the clock of `clock_of`, ns.
+    vtime: u64,
+    clock_of: LlcId,
+    /// Start of its last charged stint.
+    started: u64,
+    /// CPU time since its last wake-up that is charged already, ns.
+    charged: Ns,
+    /// Usual run time between sleeps, ns.
+    burst: Ns,
+    hint: Option<Hint>,
+}
+
+impl Task {
+    /// log2 of its run time between sleeps, us: small = urgent.
+    fn rank(&self) -> u8 {
+        (self.burst.max(self.charged) >> 10).checked_ilog2().unwrap_or(0) as u8
+    }
+}
+
+/// See the head of this file.
+#[derive(Debug)]
+pub struct SoftDomain {
+    topology: Topology,
+    settings: Settings,
+    tasks: Table<Task>,
+    domains: Domains,
+    cpus: Cpus,
+    /// Queue numbers: LLCs first, then one per CPU number for tasks that have only that CPU.
+    queues: Queues,
+    /// Per LLC: the virtual time that new and long asleep tasks start from.
+    clocks: Vec<u64>,
+    /// Per LLC: load promised to processes that were just sent there and have not shown theirs yet.
+    promised: Vec<Load>,
+    /// LLCs, and CPUs, whose queue has a task.
+    waiting_llcs: CpuMask,
+    waiting_cpus: CpuMask,
+    /// When the homes are looked at next.
+    homes_due: Ns,
+    /// When the last instance came or left.
+    population_changed: Ns,
+    counters: Counters,
+}
+
+impl SoftDomain {
+    /// A policy for this machine.
+    pub fn new(topology: &Topology, settings: Settings) -> Self {
+        let slots = settings.max_tasks;
+        SoftDomain {
+            tasks: Table::new(slots),
+            domains: Domains::new(topology, slots),
+            cpus: Cpus::new(topology, settings.limits.load_half_life_ns),
+            queues: Queues::new(topology.nr_llcs() + topology.cpu_slots(), slots),
+            clocks: vec![0; topology.nr_llcs()],
+            promised: vec![Load::default(); topology.nr_llcs()],
+            waiting_llcs: CpuMask::EMPTY,
+            waiting_cpus: CpuMask::EMPTY,
+            homes_due: 0,
+            population_changed: 0,
+            counters: Counters::default(),
+            topology: topology.clone(),
+            settings,
+        }
+    }
+
+    /// Every instance with its service's number, name and home, in the order of adoption.
+    pub fn placement(&self) -> impl Iterator<Item = (Pid, u16, Name, CpuId)> + '_ {
+        self.domains.instances.iter().filter_map(|s| {
+            let p = self.domains.processes.get(*s);
+            p.instance.map(|i| (p.pid, i.service, p.comm, i.home))
+        })
+    }
+
+    /// Before the first event: the home that a running instance had under an earlier scheduler.
+    pub fn restore_home(&mut self, pid: Pid, home: CpuId) {
+        self.adopt_at(pid, home);
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.settings.limits
+    }
+
+    fn llc_of(&self, cpu: CpuId) -> LlcId {
+        self.topology.cpu(cpu).map_or(LlcId(0), |c| c.llc)
+    }
+
+    fn pinned_queue(&self, cpu: CpuId) -> usize {
+        self.topology.nr_llcs() + cpu.index()
+    }
+
+    /// Whether the task follows the home of its process: an instance's main thread does, and every thread of it
+    /// where a home is more than a CPU.
+    fn home_of(&self, task: &Task) -> Option<CpuId> {
+        if task.process == NONE {
+            return None;
+        }
+        let process = self.domains.processes.get(task.process);
+        let main = process.pid.0 == task.tid.0 || self.settings.level != Level::Cpu;
+        process.instance.filter(|_| main).map(|i| i.home)
+    }
+
+    /// The LLC whose queue the task waits in: its domain's, unless its mask excludes that.
+    fn queue_llc(&self, task: &Task) -> LlcId {
+        let own = self.llc_of(task.cpu);
+        if task.process == NONE {
+            return own;
+        }
+        let process = self.domains.processes.get(task.process);
+        let domain = process.instance.map(|i| self.llc_of(i.home)).or(process.llc).unwrap_or(own);
+        if self.topology.llc_cpus(domain).intersects(&task.allowed) { domain } else { own }
+    }
+
+    fn wait(&mut self, queue: usize, slot: Slot, deadline: u64) {
+        self.queues.insert(queue, slot, deadline);
+        self.note_waiting(queue);
+    }
+
+    fn unwait(&mut self, slot: Slot) {
+        if let Some(queue) = self.queues.queue_of(slot) {
+            self.queues.remove(slot);
+            self.note_waiting(queue);
+        }
+    }
+
+    fn note_waiting(&mut self, queue: usize) {
+        let llcs = self.topology.nr_llcs();
+        let (mask, bit) = if queue < llcs {
+            (&mut self.waiting_llcs, queue)
+        } else {
+            (&mut self.waiting_cpus, queue - llcs)
+        };
+        if self.queues.is_empty(queue) {
+            mask.clear(CpuId(bit as u16));
+        } else {
+            mask.set(CpuId(bit as u16));
+        }
+    }
+
+    /// Run time since the last charge, ns. The shim tells the time since the last wake-up, which is 0 again at the
+    /// next one, and the last stint.
+    fn charge(task: &mut Task, r: &Runnable) -> Ns {
+        let ran_again = r.started != task.started;
+        let ran = match r.cause {
+            Cause::SliceEnd => r.since_wakeup_ns.saturating_sub(task.charged),
+            Cause::Wakeup if ran_again => r.stint_ns,
+            Cause::Wakeup => 0,
+        };
+        task.started = r.started;
+        match r.cause {
+            Cause::SliceEnd => task.charged = r.since_wakeup_ns,
+            Cause::Wakeup => {
+                if ran_again {
+                    // Weight 1/4: a task changes class within a few wake-ups. (A guess.)
+                    task.burst = (task.burst * 3 + task.charged + ran) / 4;
+                }
+                task.charged = 0;
+            }
+        }
+        ran
+    }
+
+    /// Virtual deadline: virtual start plus what it usually runs, at most one slice, by weight. Earliest deadline
+    /// first with a bound on the credit of sleepers, after EEVDF (Stoica and Abdel-Wahab, 1995).
+    fn deadline(&mut self, task: &mut Task, llc: LlcId, ran: Ns) -> u64 {
+        let by_weight = |ns: Ns| ns * 100 / u64::from(task.weight.max(1));
+        let Limits { slice_ns, slice_min_ns, lag_ns, .. } = *self.limits();
+        let clock = self.clocks.get(llc.index()).copied().unwrap_or(0);
+        let from = self.clocks.get(task.clock_of.index()).copied().unwrap_or(0);
+        if task.clock_of != llc {
+            task.vtime = clock.saturating_add(task.vtime).saturating_sub(from);
+            task.clock_of = llc;
+        }
+        task.vtime = task
+            .vtime
+            .saturating_add(by_weight(ran))
+            .clamp(clock.saturating_sub(lag_ns), clock.saturating_add(by_weight(2 * slice_ns)));
+        task.vtime.saturating_add(by_weight(task.burst.max(task.charged).clamp(slice_min_ns / 4, slice_ns)))
+    }
+
+    /// Tells the kernel side where the task's next wake-up should look, if that changed.
+    fn hint(&mut self, slot: Slot, now: Ns, out: &mut Answers) {
+        let task = self.tasks.get(slot);
+        let home = self.home_of(task);
+        let hint = Hint {
+            tid: task.tid,
+            cpu: home.unwrap_or(task.cpu),
+            rank: task.rank(),
+            // It waits for a home that is mostly its own, else any CPU of the LLC is woken for it.
+            sticky: home.is_some_and(|h| self.settings.level == Level::Cpu && self.load_of_others(task, h, now) < 512),
+        };
+        if task.hint != Some(hint) {
+            self.tasks.get_mut(slot).hint = Some(hint);
+            out.hints.push(hint);
+        }
+    }
+
+    /// Load of a home without its instance's own.
+    fn load_of_others(&self, task: &Task, home: CpuId, now: Ns) -> u32 {
+        let own = if task.process == NONE {
+            0
+        } else {
+            let half_life = self.limits().load_half_life_ns;
+            self.domains.processes.get(task.process).load.at(now, 0, half_life)
+        };
+        self.cpus.load(home, now).saturating_sub(own)
+    }
+
+    fn send(&mut self, now: Ns, slot: Slot, cpu: CpuId, reason: Reason, out: &mut Answers) {
+        let deadline = self.queues.deadline(slot).unwrap_or(0);
+        let queue = self.queues.queue_of(slot);
+        self.unwait(slot);
+        let task = *self.tasks.get(slot);
+        let llc = task.clock_of;
+        if let Some(clock) = self.clocks.get_mut(llc.index()) {
+            // The clock follows the least served task that still waits.
+            let next = self.queues.first(llc.index()).map_or(u64::MAX, |s| self.tasks.get(s).vtime);
+            *clock = (*clock).max(task.vtime.min(next));
+        }
+        let limits = self.limits();
+        let waiting = queue.map_or(0, |q| self.queues.len(q)) as u64;
+        let cpus = self.topology.llc_cpus(llc).count().max(1) as u64;
+        let slice_ns = (limits.slice_ns / (1 + waiting / cpus)).max(limits.slice_min_ns).max(1);
+        out.dispatch.push(Dispatch { tid: task.tid, cpu, slice_ns, vtime: deadline, generation: task.generation, reason });
+        self.counters.add(Counter::sent(reason));
+        let waited = now.saturating_sub(task.enqueued_at) / US;
+        if waited > self.counters.get(Counter::LongestWaitUs) {
+            self.counters.set(Counter::LongestWaitUs, waited);
+        }
+        if matches!(reason, Reason::Behind | Reason::HomeBehind) {
+            self.cpus.sent_behind(cpu, slot);
+        } else {
+            self.cpus.sent(cpu, slot, now);
+        }
+    }
+}
+
+impl Policy for SoftDomain {
+    fn process(&mut self, now: Ns, event: &ProcessEvent, out: &mut Answers) {
+        match *event {
+            ProcessEvent::Thread { tid, pid, comm, kthread, .. } => {
+                let Some(process) = self.domains.process(pid) else { return };
+                let p = self.domains.processes.get_mut(process);
+                if p.threads == 0 {
+                    (p.comm, p.kthread) = (comm, kthread);
+                }
+                let new = self.tasks.slot(tid.0).is_none();
+                let task = Task { tid, process, weight: 100, ..Task::default() };
+                match self.tasks.slot_or_insert(tid.0, task) {
+                    Some(slot) => {
+                        // A thread that was queued before we knew its process.
+                        let old = std::mem::replace(&mut self.tasks.get_mut(slot).process, process);
+                        if new || old != process {
+                            self.domains.processes.get_mut(process).threads += 1;
+                        }
+                    }
+                    None => self.counters.add(Counter::TasksLost),
+                }
+            }
+            ProcessEvent::Exec { pid, comm, exe } => self.exec(now, pid, comm, exe, out),
+            ProcessEvent::Exit { tid, pid, last } => {
+                if let Some(slot) = self.tasks.slot(tid.0) {
+                    if self.queues.queue_of(slot).is_some() {
+                        self.counters.add(Counter::ExitedQueued);
+                    }
+                    self.unwait(slot);
+                    let cpu = self.tasks.get(slot).cpu;
+                    self.cpus.came_back(cpu, slot, now, 0);
+                    self.tasks.remove(tid.0);
+                    if let Some(p) = self.domains.processes.slot(pid.0) {
+                        let p = self.domains.processes.get_mut(p);
+                        p.threads = p.threads.saturating_sub(1);
+                    }
+                }
+                if last && let Some(slot) = self.domains.processes.slot(pid.0) {
+                    self.leave(now, slot, out);
+                    self.domains.processes.remove(pid.0);
+                }
+            }
+        }
+    }
+
+    fn enqueue(&mut self, now: Ns, r: &Runnable, out: &mut Answers) {
+        self.counters.add(Counter::Enqueued);
+        let fresh = Task { tid: r.tid, process: NONE, weight: 100, ..Task::default() };
+        let Some(slot) = self.tasks.slot_or_insert(r.tid.0, fresh) else {
+            // No room: it runs where it was, without a domain.
+            self.counters.add(Counter::TasksLost);
+            self.counters.add(Counter::SentUntracked);
+            out.dispatch.push(Dispatch {
+                tid: r.tid,
+                cpu: r.cpu,
+                slice_ns: self.limits().slice_ns.max(1),
+                vtime: self.clocks.first().copied().unwrap_or(0),
+                generation: r.generation,
+                reason: Reason::Untracked,
+            });
+            return;
+        };
+        if self.queues.queue_of(slot).is_some() {
+            self.counters.add(Counter::Superseded);
+            self.unwait(slot);
+        }
+        let mut task = *self.tasks.get(slot);
+        let ran = Self::charge(&mut task, r);
+        self.cpus.came_back(r.cpu, slot, now, ran);
+        (task.cpu, task.allowed, task.generation, task.weight) = (r.cpu, r.allowed, r.generation, r.weight);
+        (task.cause, task.enqueued_at) = (Some(r.cause), now);
+        if task.process == NONE {
+            task.process = self.domains.process(Pid(r.tid.0)).unwrap_or(NONE);
+        }
+        if task.process != NONE {
+            let half_life = self.limits().load_half_life_ns;
+            let level = self.settings.level;
+            let process: &mut Process = self.domains.processes.get_mut(task.process);
+            process.load.advance(now, ran, half_life);
+            if let (Some(home), true) = (self.home_of(&task), ran > 0) {
+                let at_home = self.topology.domain(home, level).has(r.cpu);
+                self.counters.add(if at_home { Counter::HomeRuns } else { Counter::AwayRuns });
+            }
+            if self.domains.processes.get(task.process).pid.0 == r.tid.0 {
+                self.follow_mask(now, task.process, &r.allowed, out);
+            }
+        }
+        let llc = self.queue_llc(&task);
+        let deadline = self.deadline(&mut task, llc, ran);
+        *self.tasks.get_mut(slot) = task;
+        let only = task.allowed.and(self.topology.cpus());
+        let queue = match only.first() {
+            Some(cpu) if only == CpuMask::of(cpu) => self.pinned_queue(cpu),
+            _ => llc.index(),
+        };
+        self.wait(queue, slot, deadline);
+        self.hint(slot, now, out);
+    }
+
+    fn dispatch(&mut self, now: Ns, ready: &Ready, out: &mut Answers) {
+        self.cpus.found_idle(&ready.idle);
+        if let Some(cpu) = ready.asking {
+            self.cpus.asks(cpu, now);
+        }
+        self.place(now, ready, out);
+        if now >= self.homes_due {
+            self.tend_homes(now, out);
+        }
+    }
+
+    fn waiting(&self) -> usize {
+        self.queues.total()
+    }
+
+    fn counters(&self) -> Option<&Counters> {
+        Some(&self.counters)
+    }
+}

@@ -1,0 +1,236 @@
+//! Homes: given, kept inside the mask, moved, and given back.
+
+use super::SoftDomain;
+use crate::cpumask::CpuMask;
+use crate::domain::Instance;
+use crate::event::{Answers, MoveReason, Name, Notice};
+use crate::ids::{CpuId, LlcId, MS, Ns, Pid};
+use crate::queue::Slot;
+use crate::stats::Counter;
+use crate::topology::Distance;
+
+/// How often the homes are looked at, ns.
+const TEND_EVERY: Ns = 10 * MS;
+
+/// How long after the last instance came or left the spread is made even: a service that is restarted takes the home
+/// that it left, and nobody moves.
+const SPREAD_AFTER: Ns = 500 * MS;
+
+impl SoftDomain {
+    /// A process runs another program: it may become an instance, stay one, or stop being one.
+    pub(super) fn exec(&mut self, now: Ns, pid: Pid, comm: Name, exe: Name, out: &mut Answers) {
+        let Some(slot) = self.domains.process(pid) else { return };
+        let process = self.domains.processes.get_mut(slot);
+        process.comm = comm;
+        // Another program: what it was is no guide to where it should be.
+        process.llc = None;
+        let service = self.settings.services.iter().position(|p| p.matches(&comm, &exe)).filter(|_| !process.kthread);
+        match (service, process.instance) {
+            (Some(service), None) => self.adopt(now, slot, service as u16, out),
+            (Some(service), Some(instance)) if instance.service != service as u16 => {
+                self.leave(now, slot, out);
+                self.adopt(now, slot, service as u16, out);
+            }
+            (Some(_), Some(_)) | (None, None) => {}
+            (None, Some(_)) => self.leave(now, slot, out),
+        }
+    }
+
+    fn adopt(&mut self, now: Ns, slot: Slot, service: u16, out: &mut Answers) {
+        let process = *self.domains.processes.get(slot);
+        // Its mask as far as we know; the first enqueue of its main thread corrects it.
+        let known = self.tasks.slot(process.pid.0).map(|t| self.tasks.get(t).allowed).filter(|m| !m.is_empty());
+        let allowed = known.unwrap_or(CpuMask::ALL).and(self.topology.cpus());
+        let load = |c: CpuId| self.cpus.load(c, now);
+        let Some(home) = self.domains.choose(&self.topology, &allowed, load) else { return };
+        let restricted = allowed != *self.topology.cpus();
+        let base = self.llc_of(home);
+        self.domains.adopt(slot, Instance { service, home, base, restricted, ..Instance::default() });
+        self.population_changed = now;
+        self.counters.add(Counter::InstancesAdopted);
+        out.notices.push(Notice::Adopted { pid: process.pid, service, name: process.comm, home });
+    }
+
+    /// The home that an earlier scheduler had given to `pid`.
+    pub(super) fn adopt_at(&mut self, pid: Pid, home: CpuId) {
+        if self.topology.cpu(home).is_none() {
+            return;
+        }
+        if let Some(slot) = self.domains.processes.slot(pid.0)
+            && self.domains.processes.get(slot).instance.is_some()
+        {
+            self.domains.rehome(slot, home, 0);
+            let base = self.llc_of(home);
+            if let Some(i) = &mut self.domains.processes.get_mut(slot).instance {
+                i.base = base;
+            }
+        }
+    }
+
+    /// The process is no instance any more; its home is free.
+    pub(super) fn leave(&mut self, now: Ns, slot: Slot, out: &mut Answers) {
+        if let Some(instance) = self.domains.leave(slot) {
+            self.population_changed = now;
+            self.counters.add(Counter::InstancesLeft);
+            let pid = self.domains.processes.get(slot).pid;
+            out.notices.push(Notice::Left { pid, home: instance.home });
+        }
+    }
+
+    /// The mask wins: a home outside it moves at once.
+    pub(super) fn follow_mask(&mut self, now: Ns, slot: Slot, allowed: &CpuMask, out: &mut Answers) {
+        let Some(instance) = self.domains.processes.get(slot).instance else { return };
+        let allowed = allowed.and(self.topology.cpus());
+        self.domains.set_restricted(slot, allowed != *self.topology.cpus());
+        if allowed.has(instance.home) || allowed.is_empty() {
+            return;
+        }
+        let load = |c: CpuId| self.cpus.load(c, now);
+        if let Some(to) = self.domains.choose(&self.topology, &allowed, load) {
+            self.move_home(now, slot, to, MoveReason::Mask, out);
+            let base = self.llc_of(to);
+            if let Some(i) = &mut self.domains.processes.get_mut(slot).instance {
+                i.base = base;
+            }
+        }
+    }
+
+    fn move_home(&mut self, now: Ns, slot: Slot, to: CpuId, why: MoveReason, out: &mut Answers) {
+        let process = self.domains.processes.get(slot);
+        let Some(instance) = process.instance else { return };
+        let from = instance.home;
+        let load = (self.others_on(slot, from, now), self.cpus.load(to, now));
+        out.notices.push(Notice::Moved { pid: process.pid, from, to, load, why });
+        self.counters.add(match self.topology.distance(from, to) {
+            Distance::Machine => Counter::MovesAcrossNode,
+            Distance::Node => Counter::MovesAcrossLlc,
+            _ => Counter::MovesInLlc,
+        });
+        self.domains.rehome(slot, to, now);
+        if let Some(task) = self.tasks.slot(self.domains.processes.get(slot).pid.0) {
+            self.hint(task, now, out);
+        }
+    }
+
+    /// Load on `cpu` that is not the instance's own.
+    fn others_on(&self, slot: Slot, cpu: CpuId, now: Ns) -> u32 {
+        let own = self.domains.processes.get(slot).load.at(now, 0, self.limits().load_half_life_ns);
+        self.cpus.load(cpu, now).saturating_sub(own)
+    }
+
+    /// Looks at every instance: less loaded CPU, taken LLC, way back; then at the spread.
+    pub(super) fn tend_homes(&mut self, now: Ns, out: &mut Answers) {
+        self.homes_due = now + TEND_EVERY;
+        for i in 0..self.domains.instances.len() {
+            let Some(slot) = self.domains.instances.get(i).copied() else { break };
+            if !self.move_inside_llc(now, slot, out) {
+                self.leave_taken_llc(now, slot, out);
+                self.return_to_base(now, slot, out);
+            }
+        }
+        if now.saturating_sub(self.population_changed) > SPREAD_AFTER
+            && let Some((slot, llc)) = self.domains.uneven(&self.topology)
+        {
+            let cpus = *self.topology.llc_cpus(llc);
+            if let Some(to) = self.home_in(now, llc, &cpus) {
+                self.move_home(now, slot, to, MoveReason::Spread, out);
+                if let Some(i) = &mut self.domains.processes.get_mut(slot).instance {
+                    i.base = llc;
+                }
+            }
+        }
+    }
+
+    fn home_in(&self, now: Ns, llc: LlcId, allowed: &CpuMask) -> Option<CpuId> {
+        self.domains.choose_in(&self.topology, llc, allowed, |c| self.cpus.load(c, now))
+    }
+
+    fn allowed(&self, slot: Slot) -> CpuMask {
+        let pid = self.domains.processes.get(slot).pid;
+        let mask = self.tasks.slot(pid.0).map(|t| self.tasks.get(t).allowed).filter(|m| !m.is_empty());
+        mask.unwrap_or(CpuMask::ALL).and(self.topology.cpus())
+    }
+
+    /// To the least loaded CPU of the LLC, if it is better by the margin and the last move is old enough.
+    fn move_inside_llc(&mut self, now: Ns, slot: Slot, out: &mut Answers) -> bool {
+        let Some(instance) = self.domains.processes.get(slot).instance else { return false };
+        let limits = *self.limits();
+        if instance.moved_at != 0 && now.saturating_sub(instance.moved_at) < limits.home_settle_ns {
+            return false;
+        }
+        let here = self.others_on(slot, instance.home, now);
+        if here < limits.home_margin {
+            return false;
+        }
+        let cpus = self.topology.llc_cpus(self.llc_of(instance.home)).and(&self.allowed(slot));
+        let load = |c: CpuId| self.cpus.load(c, now);
+        let best = cpus.iter().filter(|c| *c != instance.home).min_by_key(|c| (load(*c), self.domains.homes_on(*c), c.0));
+        let Some(to) = best.filter(|c| load(*c) + limits.home_margin <= here) else { return false };
+        self.move_home(now, slot, to, MoveReason::LessLoaded, out);
+        true
+    }
+
+    /// Out of an LLC whose every CPU others have kept busy for a while, to one that has room.
+    fn leave_taken_llc(&mut self, now: Ns, slot: Slot, out: &mut Answers) {
+        let Some(mut instance) = self.domains.processes.get(slot).instance else { return };
+        let limits = *self.limits();
+        let allowed = self.allowed(slot);
+        let here = self.llc_of(instance.home);
+        let taken = self
+            .topology
+            .llc_cpus(here)
+            .and(&allowed)
+            .iter()
+            .all(|c| self.others_on(slot, c, now) >= limits.llc_taken);
+        let since = instance.taken_since;
+        instance.taken_since = match (taken, since) {
+            (false, _) => 0,
+            (true, 0) => now,
+            (true, since) => since,
+        };
+        self.domains.processes.get_mut(slot).instance = Some(instance);
+        if !taken || since == 0 || now.saturating_sub(since) < limits.llc_taken_ns {
+            return;
+        }
+        let load = |c: CpuId| self.cpus.load(c, now);
+        let node = self.topology.llc_node(here);
+        let room = |l: &LlcId| {
+            self.topology.llc_cpus(*l).and(&allowed).iter().map(load).min().unwrap_or(u32::MAX) < limits.llc_free
+        };
+        let to = self
+            .topology
+            .llcs()
+            .filter(|l| *l != here && room(l))
+            .min_by_key(|l| (self.topology.llc_node(*l) != node, self.llc_load(now, *l), l.0))
+            .and_then(|l| self.home_in(now, l, &allowed));
+        if let Some(to) = to {
+            self.move_home(now, slot, to, MoveReason::LlcTaken, out);
+        }
+    }
+
+    /// Back to the LLC it was given first, once that has had room for a while.
+    fn return_to_base(&mut self, now: Ns, slot: Slot, out: &mut Answers) {
+        let Some(mut instance) = self.domains.processes.get(slot).instance else { return };
+        if self.llc_of(instance.home) == instance.base {
+            return;
+        }
+        let limits = *self.limits();
+        let allowed = self.allowed(slot);
+        let cpus = self.topology.llc_cpus(instance.base).and(&allowed);
+        let free = cpus.iter().any(|c| self.cpus.load(c, now) < limits.llc_free);
+        let since = instance.free_since;
+        instance.free_since = match (free, since) {
+            (false, _) => 0,
+            (true, 0) => now,
+            (true, since) => since,
+        };
+        self.domains.processes.get_mut(slot).instance = Some(instance);
+        if free
+            && since != 0
+            && now.saturating_sub(since) >= limits.llc_free_ns
+            && let Some(to) = self.home_in(now, instance.base, &allowed)
+        {
+            self.move_home(now, slot, to, MoveReason::Return, out);
+        }
+    }
+}

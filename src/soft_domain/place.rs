@@ -1,0 +1,242 @@
+//! The pass: waiting tasks meet free CPUs.
+
+use super::{SoftDomain, Task};
+use crate::cpumask::CpuMask;
+use crate::event::{Answers, Cause, Ready, Reason};
+use crate::ids::{CpuId, LlcId, MS, Ns};
+use crate::limits::FULL_LOAD;
+use crate::queue::{NONE, Slot};
+use crate::topology::Level;
+
+/// Tasks of one queue that are looked at in a pass; the rest are seen in a later one. Bounds a pass when masks
+/// forbid the free CPUs to the tasks in front.
+const LOOK: usize = 32;
+
+/// A current task that usually runs shorter than this, and has not yet run longer, is worth waiting for.
+const SHORT: Ns = 2 * MS;
+
+/// A task was sent behind another at least this long ago: by now it has run. (The shim tells us nothing of it until it
+/// comes back.)
+const BEHIND_IS_OVER: Ns = 2 * MS;
+
+/// Load that a process is thought to bring to the LLC that it was just given, 1/1024 CPU.
+const PROMISE: u32 = FULL_LOAD / 2;
+
+impl SoftDomain {
+    /// Gives tasks to the CPUs of `ready`, at most one to each.
+    pub(super) fn place(&mut self, now: Ns, ready: &Ready, out: &mut Answers) {
+        let mut free = ready.idle.and(self.topology.cpus());
+        if let Some(cpu) = ready.asking.filter(|c| self.topology.cpu(*c).is_some()) {
+            // A task already waits in this CPU's own queue and runs next.
+            let next = self.cpus.current(cpu).is_some_and(|(_, since)| now.saturating_sub(since) < BEHIND_IS_OVER);
+            if !next || !self.waiting_cpus.is_empty() || !self.waiting_llcs.is_empty() {
+                free.set(cpu);
+            }
+        }
+        self.place_overdue(now, &mut free, out);
+        self.place_pinned(now, &mut free, out);
+        for llc in self.waiting_llcs.iter().map(|c| LlcId(c.0)) {
+            if free.is_empty() {
+                break;
+            }
+            self.place_llc(now, llc, ready.asking, &mut free, out);
+        }
+        self.spill(now, &mut free, out);
+        if let Some(cpu) = ready.asking {
+            self.send_back_displaced(now, cpu, out);
+        }
+    }
+
+    fn put(&mut self, now: Ns, slot: Slot, cpu: CpuId, reason: Reason, free: &mut CpuMask, out: &mut Answers) {
+        free.clear(cpu);
+        self.send(now, slot, cpu, reason, out);
+    }
+
+    fn waited(&self, slot: Slot, now: Ns) -> Ns {
+        now.saturating_sub(self.tasks.get(slot).enqueued_at)
+    }
+
+    /// The age bound: of each queue at most one task, so that one late crowd does not end all order by deadline.
+    fn place_overdue(&mut self, now: Ns, free: &mut CpuMask, out: &mut Answers) {
+        let bound = self.limits().age_bound_ns;
+        let llcs = self.waiting_llcs.iter().map(CpuId::index);
+        let first = self.topology.nr_llcs();
+        for queue in llcs.chain(self.waiting_cpus.iter().map(move |c| first + c.index())) {
+            let Some(slot) = self.queues.oldest(queue).filter(|s| self.waited(*s, now) > bound) else { continue };
+            let usable = free.and(&self.tasks.get(slot).allowed);
+            let near = usable.and(self.topology.llc_cpus(self.tasks.get(slot).clock_of));
+            if let Some(cpu) = near.first().or_else(|| usable.first()) {
+                self.put(now, slot, cpu, Reason::Overdue, free, out);
+            }
+        }
+    }
+
+    /// Tasks that have one CPU only, where they are due before the LLC's first.
+    fn place_pinned(&mut self, now: Ns, free: &mut CpuMask, out: &mut Answers) {
+        for cpu in free.and(&self.waiting_cpus).iter() {
+            let Some(slot) = self.queues.first(self.pinned_queue(cpu)) else { continue };
+            let rival = self.queues.first(self.llc_of(cpu).index()).and_then(|s| self.queues.deadline(s));
+            if self.queues.deadline(slot) <= rival.or(Some(u64::MAX)) {
+                self.put(now, slot, cpu, Reason::Mask, free, out);
+            }
+        }
+    }
+
+    /// One LLC's queue from the earliest deadline on.
+    fn place_llc(&mut self, now: Ns, llc: LlcId, asking: Option<CpuId>, free: &mut CpuMask, out: &mut Answers) {
+        let mut next = self.queues.first(llc.index());
+        for _ in 0..LOOK {
+            let Some(slot) = next else { return };
+            next = self.queues.next(slot);
+            let task = *self.tasks.get(slot);
+            if let Some((cpu, reason)) = self.choose_cpu(now, &task, llc, asking, free) {
+                self.settle_domain(now, &task, cpu);
+                if reason == Reason::HomeBehind {
+                    self.send(now, slot, cpu, reason, out);
+                } else {
+                    self.put(now, slot, cpu, reason, free, out);
+                }
+            }
+        }
+    }
+
+    /// The best CPU for a waiting task among the free ones that it may use, short of leaving its domain.
+    fn choose_cpu(
+        &self,
+        now: Ns,
+        task: &Task,
+        llc: LlcId,
+        asking: Option<CpuId>,
+        free: &CpuMask,
+    ) -> Option<(CpuId, Reason)> {
+        let usable = free.and(&task.allowed);
+        let homes = self.domains.home_mask();
+        if let Some(home) = self.home_of(task) {
+            let at_home = usable.and(self.topology.domain(home, self.settings.level));
+            let prefer = [task.cpu, home].into_iter().find(|c| at_home.has(*c)).or_else(|| at_home.first());
+            if let Some(cpu) = prefer {
+                return Some((cpu, Reason::Home));
+            }
+            if self.settings.level == Level::Cpu && self.short_wait(now, home) && task.allowed.has(home) {
+                return Some((home, Reason::HomeBehind));
+            }
+            let near = usable.and(self.topology.llc_cpus(llc));
+            return self.best_of(&near.minus(homes), free).or(self.best_of(&near, free)).map(|c| (c, Reason::InLlc));
+        }
+        let undecided = task.process != NONE && self.undecided(task.process);
+        let near = if undecided { usable } else { usable.and(self.topology.llc_cpus(llc)) };
+        if near.is_empty() {
+            return None;
+        }
+        let away = near.minus(homes);
+        if undecided {
+            return self.least_loaded_llc(now, &away, &near, task.cpu).map(|c| (c, Reason::InLlc));
+        }
+        // Its last CPU, unless that is a home and there is another; then the CPU that asks, which needs no kick.
+        let wish = [Some(task.cpu), asking].into_iter().flatten();
+        let pick = |from: &CpuMask| wish.clone().find(|c| from.has(*c)).or_else(|| self.best_of(from, free));
+        pick(&away).or_else(|| pick(&near)).map(|c| (c, Reason::InLlc))
+    }
+
+    fn undecided(&self, process: Slot) -> bool {
+        let p = self.domains.processes.get(process);
+        p.instance.is_none() && p.llc.is_none()
+    }
+
+    /// A CPU of `cpus` whose whole core is free, else its first.
+    fn best_of(&self, cpus: &CpuMask, free: &CpuMask) -> Option<CpuId> {
+        let whole = |c: &CpuId| {
+            self.topology.cpu(*c).is_some_and(|i| self.topology.core_cpus(i.core).is_subset_of(free))
+        };
+        if self.topology.has_smt() { cpus.iter().find(whole).or_else(|| cpus.first()) } else { cpus.first() }
+    }
+
+    /// Home is busy with a task that is expected to sleep soon, and nothing waits behind it yet.
+    fn short_wait(&self, now: Ns, home: CpuId) -> bool {
+        let Some((slot, since)) = self.cpus.current(home) else { return false };
+        let current = self.tasks.get(slot);
+        !self.cpus.has_behind(home) && current.burst.max(current.charged) < SHORT && now.saturating_sub(since) < SHORT
+    }
+
+    /// For a process without a domain yet: a CPU in the LLC with the least load and the fewest promises.
+    fn least_loaded_llc(&self, now: Ns, away: &CpuMask, near: &CpuMask, last: CpuId) -> Option<CpuId> {
+        let from = if away.is_empty() { near } else { away };
+        let llc = self
+            .topology
+            .llcs()
+            .filter(|l| self.topology.llc_cpus(*l).intersects(from))
+            .min_by_key(|l| (self.llc_load(now, *l) / 64, *l != self.llc_of(last), l.0))?;
+        let in_llc = from.and(self.topology.llc_cpus(llc));
+        if in_llc.has(last) { Some(last) } else { self.best_of(&in_llc, from) }
+    }
+
+    /// Mean load of an LLC's CPUs with what was promised to it, and what waits there: 1024 = all busy.
+    pub(super) fn llc_load(&self, now: Ns, llc: LlcId) -> u32 {
+        let cpus = self.topology.llc_cpus(llc);
+        let n = cpus.count().max(1) as u32;
+        let busy: u32 = cpus.iter().map(|c| self.cpus.load(c, now)).sum();
+        let half_life = 4 * self.limits().load_half_life_ns;
+        let promised = self.promised.get(llc.index()).map_or(0, |p| p.at(now, 0, half_life));
+        (busy + promised + self.queues.len(llc.index()) as u32 * FULL_LOAD) / n
+    }
+
+    /// A process that is no instance gets the LLC of the CPU where it first runs.
+    fn settle_domain(&mut self, now: Ns, task: &Task, cpu: CpuId) {
+        if task.process == NONE || !self.undecided(task.process) {
+            return;
+        }
+        let llc = self.llc_of(cpu);
+        self.domains.processes.get_mut(task.process).llc = Some(llc);
+        let half_life = 4 * self.limits().load_half_life_ns;
+        if let Some(p) = self.promised.get_mut(llc.index()) {
+            // The busy time that lifts an empty load to PROMISE is one half-life per factor of two.
+            p.advance(now, 0, half_life);
+            p.lift(PROMISE);
+        }
+    }
+
+    /// CPUs that are still free take tasks of other LLCs that have waited long enough, oldest first.
+    fn spill(&mut self, now: Ns, free: &mut CpuMask, out: &mut Answers) {
+        let (to_llc, to_node) = (self.limits().spill_llc(), self.limits().spill_node_ns);
+        for llc in self.waiting_llcs.iter().map(|c| LlcId(c.0)) {
+            let node = self.topology.llc_node(llc);
+            let mut next = self.queues.oldest(llc.index());
+            for _ in 0..LOOK {
+                let Some(slot) = next.filter(|_| !free.is_empty()) else { break };
+                next = self.queues.newer(slot);
+                let waited = self.waited(slot, now);
+                if waited < to_llc {
+                    break;
+                }
+                let usable = free.and(&self.tasks.get(slot).allowed);
+                let in_node = usable.and(node.map_or(&CpuMask::EMPTY, |n| self.topology.node_cpus(n)));
+                if let Some(cpu) = self.best_of(&in_node, free) {
+                    self.put(now, slot, cpu, Reason::OtherLlc, free, out);
+                } else if waited >= to_node
+                    && let Some(cpu) = self.best_of(&usable, free)
+                {
+                    self.put(now, slot, cpu, Reason::OtherNode, free, out);
+                }
+            }
+        }
+    }
+
+    /// A task that was preempted for a short one goes right behind it, if it is the next of its queue anyway: the CPU
+    /// goes on with it without asking us again.
+    fn send_back_displaced(&mut self, now: Ns, cpu: CpuId, out: &mut Answers) {
+        let Some((current, _)) = self.cpus.current(cpu) else { return };
+        let queue = self.llc_of(cpu).index();
+        let pinned = self.pinned_queue(cpu);
+        let Some(slot) = self.queues.first(queue) else { return };
+        let (task, preemptor) = (self.tasks.get(slot), self.tasks.get(current));
+        let displaced = task.cause == Some(Cause::SliceEnd) && task.enqueued_at == now && task.cpu == cpu;
+        if displaced
+            && task.allowed.has(cpu)
+            && !self.cpus.has_behind(cpu)
+            && self.queues.is_empty(pinned)
+            && preemptor.rank() + 2 <= task.rank()
+        {
+            self.send(now, slot, cpu, Reason::Behind, out);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Things by kernel id (thread or process): a hash table of fixed size that never allocates after it is made.
+
+use crate::queue::{NONE, Slot};
+
+/// Items in slots, found by a positive id. Open addressing with linear probing and backward-shift deletion, so that
+/// there are no tombstones and the same events always give the same slots.
+#[derive(Debug)]
+pub struct Table<T> {
+    index: Vec<Slot>,
+    ids: Vec<i32>,
+    items: Vec<T>,
+    free: Vec<Slot>,
+}
+
+impl<T: Copy + Default> Table<T> {
+    /// Room for `slots` items.
+    pub fn new(slots: usize) -> Self {
+        Table {
+            index: vec![NONE; (slots * 2).next_power_of_two().max(2)],
+            ids: vec![0; slots],
+            items: vec![T::default(); slots],
+            free: (0..slots as Slot).rev().collect(),
+        }
+    }
+
+    /// Items present.
+    pub fn len(&self) -> usize {
+        self.items.len() - self.free.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn place(&self, id: i32) -> usize {
+        let hash = (id as u32).wrapping_mul(0x9e37_79b1);
+        (hash >> 4) as usize & (self.index.len() - 1)
+    }
+
+    /// Position in the index of `id`, or of the empty place where it would go.
+    fn find(&self, id: i32) -> usize {
+        let mut at = self.place(id);
+        while self.index[at] != NONE && self.ids[self.index[at] as usize] != id {
+            at = (at + 1) & (self.index.len() - 1);
+        }
+        at
+    }
+
+    /// The slot of `id`.
+    pub fn slot(&self, id: i32) -> Option<Slot> {
+        Some(self.index[self.find(id)]).filter(|s| *s != NONE)
+    }
+
+    /// The slot of `id`, made with `item` if it is new; `None` when the table is full.
+    pub fn slot_or_insert(&mut self, id: i32, item: T) -> Option<Slot> {
+        let at = self.find(id);
+        if self.index[at] != NONE {
+            return Some(self.index[at]);
+        }
+        let slot = self.free.pop()?;
+        self.index[at] = slot;
+        self.ids[slot as usize] = id;
+        self.items[slot as usize] = item;
+        Some(slot)
+    }
+
+    /// Forgets `id`; its slot may be given to another.
+    pub fn remove(&mut self, id: i32) {
+        let mut hole = self.find(id);
+        let slot = std::mem::replace(&mut self.index[hole], NONE);
+        if slot == NONE {
+            return;
+        }
+        self.free.push(slot);
+        let mask = self.index.len() - 1;
+        let mut at = (hole + 1) & mask;
+        while self.index[at] != NONE {
+            let home = self.place(self.ids[self.index[at] as usize]);
+            // Moves back unless its own place lies between the hole and where it is.
+            if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
+                self.index.swap(hole, at);
+                hole = at;
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    /// The item in a slot that [`Table::slot`] gave.
+    pub fn get(&self, slot: Slot) -> &T {
+        &self.items[slot as usize]
+    }
+
+    /// The same, to change it.
+    pub fn get_mut(&mut self, slot: Slot) -> &mut T {
+        &mut self.items[slot as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #[test]
+        fn a_table_agrees_with_a_map(ops in proptest::collection::vec((any::<bool>(), 1..60i32), 0..400)) {
+            let mut table = Table::new(32);
+            let mut model = BTreeMap::new();
+            for (add, id) in ops {
+                if add {
+                    let got = table.slot_or_insert(id, id);
+                    prop_assert_eq!(got.is_some(), model.contains_key(&id) || model.len() < 32);
+                    if got.is_some() {
+                        model.insert(id, id);
+                    }
+                } else {
+                    table.remove(id);
+                    model.remove(&id);
+                }
+                for id in 1..60 {
+                    prop_assert_eq!(table.slot(id).map(|s| *table.get(s)), model.get(&id).copied());
+                }
+                prop_assert_eq!(table.len(), model.len());
+            }
+        }
+    }
+}
