@@ -62,7 +62,7 @@ pub fn run(policy: &mut dyn Policy, topology: &Topology, options: &Options) -> R
         options.slice_ns,
         "soft_domain",
     )?;
-    eyes.enable(&bpf.skel.maps.bss)?;
+    eyes.enable(&bpf.skel.maps.bss, &bpf.skel.maps.queued)?;
     eprintln!("running");
     let mut dispatcher = Dispatcher {
         topology,
@@ -158,8 +158,13 @@ impl Dispatcher<'_, '_> {
         }
         self.undrained += sent;
         self.eyes.set_parked(policy.waiting() as u64);
-        // More than one record: come back right after the first is drained, until all are.
-        bpf.notify_complete(u64::from(self.undrained > 1));
+        // More than one record: come back right after the first is drained, until all are. Tasks that wait although no
+        // CPU is at work (one is on its way there, or was): nobody else would ask, so come back too.
+        let given = self.answers.dispatch.iter().any(|d| Some(d.cpu) == asking);
+        let nobody_works = asking.map_or(idle, |c| idle.or(&CpuMask::of(c))) == *self.topology.cpus();
+        let waits = policy.waiting() > 0 && nobody_works;
+        let again = self.undrained > 1 || !given && (waits || !self.eyes.ready());
+        bpf.notify_complete(u64::from(again));
     }
 }
 
@@ -204,6 +209,3 @@ fn now() -> Ns {
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut t) };
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
-
-#[allow(dead_code)]
-fn _unused(_: CpuMask) {}

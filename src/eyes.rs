@@ -109,17 +109,22 @@ impl<'a> Eyes<'a> {
             skel.progs.eyes_exec.attach().context("sched_process_exec")?,
             skel.progs.eyes_exit.attach().context("sched_process_exit")?,
         ];
-        let binder = Binder::new(skel.maps.shim.as_fd().as_raw_fd())?;
+        let binder = Binder::new([skel.maps.shim.as_fd().as_raw_fd(), skel.maps.ring.as_fd().as_raw_fd()])?;
         Ok(Eyes { skel, ring, batch, binder, _links: links })
     }
 
     /// Ties the object to the attached shim and lets the kicks begin. Does not wait: see [`Binder`].
-    pub fn enable(&mut self, shim_bss: &impl MapCore) -> Result<()> {
+    pub fn enable(&mut self, shim_bss: &impl MapCore, shim_ring: &impl MapCore) -> Result<()> {
         let size = self.skel.maps.rodata_data.as_ref().map_or(0, |r| r.shim_bss_size);
         ensure!(shim_bss.value_size() == size, "the shim's .bss has {} bytes, not {size}", shim_bss.value_size());
-        self.binder.bind(shim_bss.as_fd().as_raw_fd());
+        self.binder.bind([shim_bss.as_fd().as_raw_fd(), shim_ring.as_fd().as_raw_fd()]);
         self.bss().enabled = 1;
         Ok(())
+    }
+
+    /// Whether the kernel side wakes us for every record; until then the dispatch loop must look for itself.
+    pub fn ready(&self) -> bool {
+        self.binder.done()
     }
 
     /// No more kicks; to be called before the shim detaches.
@@ -187,39 +192,52 @@ impl<'a> Eyes<'a> {
     }
 }
 
-/// Puts the shim's `.bss` into the map of maps. The kernel answers that call only after an RCU grace period, and the
-/// kernel's RCU thread is one of the tasks that we schedule by then: the dispatch thread would wait for itself
-/// (measured: ejected after 5 s). So a thread that exists before the attach makes the call and ends.
+/// See [`Binder`].
+const BOUND: i32 = i32::MAX;
+
+/// Puts the shim's `.bss` and ring into the maps of maps. The kernel answers that call only after an RCU grace
+/// period, and the kernel's RCU thread is one of the tasks that we schedule by then: the dispatch thread would wait
+/// for itself (measured: ejected after 5 s). So a thread that exists before the attach makes the calls and ends.
 struct Binder {
-    fd: Arc<AtomicI32>,
+    /// The maps to put in; -1 until known, [`BOUND`] once in place.
+    inner: Arc<[AtomicI32; 2]>,
     thread: std::thread::Thread,
 }
 
 impl Binder {
-    fn new(outer: RawFd) -> Result<Self> {
-        let fd = Arc::new(AtomicI32::new(-1));
-        let inner = fd.clone();
+    fn new(outer: [RawFd; 2]) -> Result<Self> {
+        let inner = Arc::new([const { AtomicI32::new(-1) }; 2]);
+        let given = inner.clone();
         let thread = std::thread::Builder::new().name("binder".into()).spawn(move || {
-            while inner.load(Ordering::Acquire) < 0 {
-                std::thread::park();
+            for (outer, inner) in outer.into_iter().zip(given.iter()) {
+                while inner.load(Ordering::Acquire) < 0 {
+                    std::thread::park();
+                }
+                let (key, value) = (0u32, inner.load(Ordering::Acquire));
+                // SAFETY: both pointers are to 4 bytes, the sizes of the map's keys and values.
+                unsafe {
+                    libbpf_rs::libbpf_sys::bpf_map_update_elem(
+                        outer,
+                        std::ptr::from_ref(&key).cast(),
+                        std::ptr::from_ref(&value).cast(),
+                        0,
+                    )
+                };
+                inner.store(BOUND, Ordering::Release);
             }
-            let (key, value) = (0u32, inner.load(Ordering::Acquire));
-            // SAFETY: both pointers are to 4 bytes, the sizes of the map's keys and values.
-            unsafe {
-                libbpf_rs::libbpf_sys::bpf_map_update_elem(
-                    outer,
-                    std::ptr::from_ref(&key).cast(),
-                    std::ptr::from_ref(&value).cast(),
-                    0,
-                )
-            };
         })?;
-        Ok(Binder { fd, thread: thread.thread().clone() })
+        Ok(Binder { inner, thread: thread.thread().clone() })
     }
 
-    fn bind(&self, inner: RawFd) {
-        self.fd.store(inner, Ordering::Release);
+    fn bind(&self, inner: [RawFd; 2]) {
+        for (to, fd) in self.inner.iter().zip(inner) {
+            to.store(fd, Ordering::Release);
+        }
         self.thread.unpark();
+    }
+
+    fn done(&self) -> bool {
+        self.inner.iter().all(|i| i.load(Ordering::Acquire) == BOUND)
     }
 }
 

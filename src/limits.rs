@@ -43,7 +43,7 @@ impl Default for Limits {
         Limits {
             slice_ns: 5 * MS,
             slice_min_ns: 500 * US,
-            lag_ns: 10 * MS,
+            lag_ns: 3 * MS,
             age_bound_ns: 1000 * MS,
             load_half_life_ns: 32 * MS,
             home_margin: FULL_LOAD / 5,

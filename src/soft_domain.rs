@@ -229,10 +229,11 @@ impl SoftDomain {
             task.vtime = clock.saturating_add(task.vtime).saturating_sub(from);
             task.clock_of = llc;
         }
-        task.vtime = task
-            .vtime
-            .saturating_add(by_weight(ran))
-            .clamp(clock.saturating_sub(lag_ns), clock.saturating_add(by_weight(2 * slice_ns)));
+        // A sleeper keeps a little credit, and its debt is forgotten: tasks that ran much before they slept, long ago,
+        // would wait for many short bursts of others.
+        let debt = if task.cause == Some(Cause::SliceEnd) { by_weight(2 * slice_ns) } else { 0 };
+        let (least, most) = (clock.saturating_sub(lag_ns), clock.saturating_add(debt));
+        task.vtime = task.vtime.saturating_add(by_weight(ran)).clamp(least, most);
         task.vtime.saturating_add(by_weight(task.burst.max(task.charged).clamp(slice_min_ns / 4, slice_ns)))
     }
 

@@ -36,6 +36,7 @@ u32 preempt_margin = 2;		/* current's rank must exceed the woken one's by this m
 u64 preempt_gap_ns = 1000000;	/* at least this long between two preemptions of one CPU */
 u64 proc_dropped;		/* process events that found the ring full */
 u64 parked;			/* tasks that wait for a decision in user space */
+u32 scheduler_runs;		/* the scheduler is on some CPU and will look at the ring before it leaves */
 
 struct eyes_proc proc_layout;	/* never used: makes the skeleton carry the type of the ring's records */
 
@@ -64,6 +65,19 @@ struct {
 	__array(values, struct shim_bss);
 } shim SEC(".maps");
 
+/* The shim's ring of queued tasks, put here like its .bss. */
+struct shim_ring {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(u32));
+	__array(values, struct shim_ring);
+} ring SEC(".maps");
+
 static u32 log2_us(u64 ns)
 {
 	u64 us = ns >> 10;
@@ -90,6 +104,33 @@ static u32 log2_us(u64 ns)
 	return r;
 }
 
+static u32 lowest_bit(u64 bits)
+{
+	u32 n = 0;
+
+	if (!(bits & 0xffffffff)) {
+		bits >>= 32;
+		n += 32;
+	}
+	if (!(bits & 0xffff)) {
+		bits >>= 16;
+		n += 16;
+	}
+	if (!(bits & 0xff)) {
+		bits >>= 8;
+		n += 8;
+	}
+	if (!(bits & 0xf)) {
+		bits >>= 4;
+		n += 4;
+	}
+	if (!(bits & 3)) {
+		bits >>= 2;
+		n += 2;
+	}
+	return n + !(bits & 1);
+}
+
 /* The lowest CPU that is idle, in reach of @near and allowed to @p; -1 if none. */
 static s32 idle_in_reach(const struct task_struct *p, u32 near)
 {
@@ -99,13 +140,16 @@ static s32 idle_in_reach(const struct task_struct *p, u32 near)
 		u64 bits;
 
 		if (i * 64 >= nr_cpu_ids)
-			break;
+			return -1;
 		bits = idle[i & (EYES_WORDS - 1)].bits & reach[near & (EYES_MAX_CPUS - 1)].w[i & (EYES_WORDS - 1)];
-		if (!bits)
-			continue;
 		bpf_for(b, 0, 64) {
-			if (bits >> b & 1 && bpf_cpumask_test_cpu(i * 64 + b, p->cpus_ptr))
-				return i * 64 + b;
+			u32 cpu = i * 64 + lowest_bit(bits);
+
+			if (!bits)
+				break;
+			if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+				return cpu;
+			bits &= bits - 1;
 		}
 	}
 	return -1;
@@ -189,6 +233,33 @@ static void set_nr_scheduled(u64 n)
 		*(volatile u64 *)(bss + nr_scheduled_off) = n;
 }
 
+/*
+ * A record may enter the ring between a CPU's last look at it (in dispatch()) and the moment when the scheduler can be
+ * run again or the CPU is idle: the one side finds no scheduler, the other no record, and the task waits for the 1 s
+ * heartbeat (seen: 1.7 s on an idle machine). So after every switch: records, no scheduler at work and an idle CPU
+ * mean a kick.
+ */
+static void wake_for_records(void)
+{
+	u32 zero = 0, i;
+	void *map;
+
+	if (!enabled || scheduler_runs)
+		return;
+	map = bpf_map_lookup_elem(&ring, &zero);
+	if (!map || !bpf_ringbuf_query(map, BPF_RB_AVAIL_DATA))
+		return;
+	bpf_for(i, 0, EYES_WORDS) {
+		u64 bits;
+
+		if (i * 64 >= nr_cpu_ids)
+			return;
+		bits = idle[i & (EYES_WORDS - 1)].bits;
+		if (bits)
+			return kick_idle(i * 64 + lowest_bit(bits));
+	}
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(eyes_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
@@ -203,8 +274,13 @@ int BPF_PROG(eyes_switch, bool preempt, struct task_struct *prev, struct task_st
 		__sync_fetch_and_or(&idle[cpu / 64].bits, bit);
 	else if (!prev->pid)
 		__sync_fetch_and_and(&idle[cpu / 64].bits, ~bit);
-	if (prev->pid == scheduler_tid)
+	if (prev->pid == scheduler_tid) {
+		scheduler_runs = 0;
 		set_nr_scheduled(parked);
+	} else if (next->pid == scheduler_tid) {
+		scheduler_runs = 1;
+	}
+	wake_for_records();
 	return 0;
 }
 
