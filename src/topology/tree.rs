@@ -164,11 +164,12 @@ assumed: Something.
 
     #[test]
     fn a_machine_of_384_cpus_stays_within_a_screen() {
-        let t = Grid::new(2, 12, 8, 2).numbering(Numbering::SiblingsLast).build();
+        let t = Grid::new(2, 6, 16, 2).numbering(Numbering::SiblingsLast).build();
         let text = t.to_string();
-        assert_eq!(text.lines().count(), 1 + 2 + 24);
+        assert_eq!(text.lines().count(), 1 + 2 + 12);
+        assert!(text.contains("16 cores: 0+192 1+193 .. 15+207\n"), "{text}");
         assert!(text.lines().all(|l| l.len() <= LINE), "{text}");
-        let t = Grid::new(2, 12, 8, 2).numbering(Numbering::NodesInterleaved).build();
+        let t = Grid::new(2, 6, 16, 2).numbering(Numbering::NodesInterleaved).build();
         assert!(t.to_string().contains("node 0    CPUs 0-382:2\n"), "{t}");
     }
 

@@ -74,6 +74,12 @@ fn a_cpu_whose_l3_is_missing_is_under_the_l3_that_names_it_or_the_only_one_aroun
     assert_eq!(t, Topology::grid(2, 2, 2, 1));
     assumed(&t, &[]);
 
+    // The same where the two cores share an L2, which is no LLC while the other says that there is an L3 above it.
+    let sys = FakeSys::of(&Topology::grid(1, 1, 4, 1));
+    (2..4).for_each(|c| sys.cache(c, 2, 2, "Unified", &cpus("2-3")));
+    (2..4).for_each(|c| sys.remove(&format!("system/cpu/cpu{c}/cache/index3")));
+    assert_eq!(sets(&read(&sys), Level::Llc), ["0-3"]);
+
     let sys = FakeSys::of(&Topology::grid(1, 1, 4, 1));
     (0..3).for_each(|c| sys.cache(c, 3, 3, "Unified", &cpus("0-2")));
     sys.remove("system/cpu/cpu3/cache");
@@ -176,6 +182,15 @@ fn offline_cpus_and_switched_off_smt_leave_cores_of_one_cpu() {
 }
 
 #[test]
+fn a_cpu_that_is_listed_as_online_without_a_folder_is_left_out() {
+    let sys = eight();
+    sys.cpu("online", "0-7,9");
+    let t = read(&sys);
+    assert_eq!(t, Topology::new(&Grid::new(2, 2, 2, 1).raw(), t.assumptions().to_vec()).expect("a topology"));
+    assumed(&t, &["CPUs 9 are listed as online but have no folder: left out."]);
+}
+
+#[test]
 fn the_largest_machine_that_the_shim_can_address_fits() {
     // 1,024 CPUs, 24 nodes, 128 LLCs of 8 CPUs: nodes of 5 or 6 LLCs.
     let raw = (0..1024).map(|id| RawCpu {
@@ -233,6 +248,11 @@ fn core_sizes_come_from_the_kernel_else_cppc_else_frequency() {
     let t = read(&sys);
     assert_eq!(capacities(&t), [1024, 1024, 1024, 1024, 256, 256, 256, 256]);
     assumed(&t, &[]);
+
+    // Never 0: work is divided by it.
+    sys.cpu("cpu7/cpu_capacity", "1");
+    (0..7).for_each(|c| sys.cpu(&format!("cpu{c}/cpu_capacity"), &i64::MAX.to_string()));
+    assert_eq!(capacities(&read(&sys))[6..], [1024, 1]);
 }
 
 #[test]

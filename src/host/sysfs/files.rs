@@ -31,12 +31,12 @@ impl Stem {
 }
 
 impl Files {
-    /// The text of a file without white space and NULs around it; `None` if it cannot be read.
+    /// The text of a file without white space around it; `None` if it cannot be read.
     pub fn text(&mut self, path: &Path) -> Option<String> {
         let mut bytes = Vec::new();
         File::open(path).ok()?.take(MAX_FILE).read_to_end(&mut bytes).ok()?;
         let text = String::from_utf8_lossy(&bytes);
-        Some(text.trim_matches(|c: char| c.is_whitespace() || c == '\0').to_string())
+        Some(text.trim().to_string())
     }
 
     /// A whole number, perhaps negative.
