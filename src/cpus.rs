@@ -9,7 +9,9 @@ use crate::topology::Topology;
 /// One CPU.
 #[derive(Clone, Copy, Debug)]
 struct Cpu {
-    load: Load,
+    /// Load by tasks whose home it is, and by all others.
+    home: Load,
+    other: Load,
     /// The task that was sent to run, [`NONE`] when it has come back or the CPU fell idle.
     current: Slot,
     /// When it was sent.
@@ -30,7 +32,7 @@ pub struct Cpus {
 impl Cpus {
     /// All idle and unloaded.
     pub fn new(topology: &Topology, half_life: Ns) -> Self {
-        let cpu = Cpu { load: Load::default(), current: NONE, since: 0, behind: NONE };
+        let cpu = Cpu { home: Load::default(), other: Load::default(), current: NONE, since: 0, behind: NONE };
         Cpus { cpus: vec![cpu; topology.cpu_slots()], occupied: CpuMask::EMPTY, half_life }
     }
 
@@ -49,11 +51,9 @@ impl Cpus {
         }
     }
 
-    /// `slot`, last sent to `cpu`, came back after running `ran` ns.
-    pub fn came_back(&mut self, cpu: CpuId, slot: Slot, now: Ns, ran: Ns) {
-        let half_life = self.half_life;
+    /// `slot`, last sent to `cpu`, came back.
+    pub fn came_back(&mut self, cpu: CpuId, slot: Slot, now: Ns) {
         let Some(c) = self.cpus.get_mut(cpu.index()) else { return };
-        c.load.advance(now, ran, half_life);
         if c.current == slot {
             (c.current, c.since) = (std::mem::replace(&mut c.behind, NONE), now);
         } else if c.behind == slot {
@@ -61,6 +61,15 @@ impl Cpus {
         }
         if c.current == NONE {
             self.occupied.clear(cpu);
+        }
+    }
+
+    /// `cpu` has spent `home` and `other` ns since the last observation, for tasks at home and for all others.
+    pub fn observe(&mut self, now: Ns, cpu: CpuId, home: Ns, other: Ns) {
+        let half_life = self.half_life;
+        if let Some(c) = self.cpus.get_mut(cpu.index()) {
+            c.home.advance(now, home, half_life);
+            c.other.advance(now, other, half_life);
         }
     }
 
@@ -99,11 +108,18 @@ impl Cpus {
         self.cpus.get(cpu.index()).is_some_and(|c| c.behind != NONE)
     }
 
-    /// Load of `cpu` at `now`, with the current task's time so far: 1024 = always busy.
+    /// Load of `cpu` at `now` by tasks whose home it is: 1024 = always busy.
+    pub fn home_load(&self, cpu: CpuId, now: Ns) -> u32 {
+        self.cpus.get(cpu.index()).map_or(0, |c| c.home.at(now, 0, self.half_life))
+    }
+
+    /// Load of `cpu` at `now` by all other tasks.
+    pub fn other_load(&self, cpu: CpuId, now: Ns) -> u32 {
+        self.cpus.get(cpu.index()).map_or(0, |c| c.other.at(now, 0, self.half_life))
+    }
+
+    /// The two together.
     pub fn load(&self, cpu: CpuId, now: Ns) -> u32 {
-        self.cpus.get(cpu.index()).map_or(0, |c| {
-            let running = if c.current == NONE { 0 } else { now.saturating_sub(c.since) };
-            c.load.at(now, running, self.half_life)
-        })
+        self.home_load(cpu, now) + self.other_load(cpu, now)
     }
 }

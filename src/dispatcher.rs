@@ -17,7 +17,7 @@ use libbpf_rs::skel::SkelBuilder;
 use soft_domain::cpumask::CpuMask;
 use soft_domain::event::{Answers, Cause, Dispatch, Ready, Runnable};
 use soft_domain::ids::{CpuId, MAX_CPUS, MS, Ns, Tid};
-use soft_domain::policy::Policy;
+use soft_domain::policy::{OBSERVE_EVERY, Policy};
 use soft_domain::topology::Topology;
 use std::mem::{MaybeUninit, offset_of};
 
@@ -69,6 +69,8 @@ pub fn run(policy: &mut dyn Policy, topology: &Topology, options: &Options) -> R
         eyes: &mut eyes,
         affinity: Affinity::new(topology),
         on_its_way: vec![None; MAX_CPUS],
+        spent: vec![(0, 0); MAX_CPUS],
+        observe_due: 0,
         undrained: 0,
         answers: Answers::with_capacity(MAX_CPUS * 2),
     };
@@ -100,6 +102,9 @@ struct Dispatcher<'a, 'b> {
     affinity: Affinity,
     /// Per CPU: its switch count and the time when a task was sent to it.
     on_its_way: Vec<Option<(u32, Ns)>>,
+    /// Per CPU: time spent for tasks at home and for others, as of the last observation.
+    spent: Vec<(Ns, Ns)>,
+    observe_due: Ns,
     /// Records in the shim's dispatch ring that may not have been drained yet; never too low.
     undrained: u64,
     answers: Answers,
@@ -125,6 +130,14 @@ impl Dispatcher<'_, '_> {
             }
         }
 
+        if now >= self.observe_due {
+            self.observe_due = now + OBSERVE_EVERY;
+            for cpu in self.topology.cpus().iter() {
+                let spent = self.eyes.spent(cpu, now);
+                let (home, other) = std::mem::replace(&mut self.spent[cpu.index()], spent);
+                policy.observe(now, cpu, spent.0.saturating_sub(home), spent.1.saturating_sub(other));
+            }
+        }
         let asking = asking_cpu().filter(|c| self.topology.cpu(*c).is_some());
         let idle = self.eyes.idle().and(self.topology.cpus());
         let mut ready = Ready { asking, idle };

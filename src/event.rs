@@ -195,6 +195,8 @@ pub struct Hint {
     pub rank: u8,
     /// It waits for its home rather than wake another CPU.
     pub sticky: bool,
+    /// `cpu` is its home: what it runs there is no load to its own instance.
+    pub home: bool,
 }
 
 /// What an operator cares for; never more than a few per second.

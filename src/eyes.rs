@@ -8,7 +8,7 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapHandle, MapType, OpenObject, RingBuffer, RingBufferBuilder};
 use soft_domain::cpumask::CpuMask;
 use soft_domain::event::{Hint, Name, ProcessEvent};
-use soft_domain::ids::{CpuId, MAX_CPUS, Pid, Tid};
+use soft_domain::ids::{CpuId, MAX_CPUS, Ns, Pid, Tid};
 use soft_domain::topology::Topology;
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
@@ -20,6 +20,11 @@ use std::sync::atomic::{AtomicI32, Ordering};
 const HINTS: usize = 65536;
 const HINT_VALID: u64 = 1 << 56;
 const HINT_STICKY: u64 = 1 << 57;
+const HINT_HOME: u64 = 1 << 58;
+
+/// `enum eyes_owner` of eyes.h.
+const OWNER_OTHER: u32 = 1;
+const OWNER_HOME: u32 = 2;
 
 /// Process events taken from the ring in one go.
 const BATCH: usize = 256;
@@ -148,6 +153,18 @@ impl<'a> Eyes<'a> {
         CpuNow { tid: volatile_read(&s.tid), seq: volatile_read(&s.seq) }
     }
 
+    /// Time that `cpu` has spent until `now`: for tasks at their home, and for others; ns since the load.
+    pub fn spent(&mut self, cpu: CpuId, now: Ns) -> (Ns, Ns) {
+        let s = &self.bss().cpus[cpu.index() % MAX_CPUS];
+        let stint = now.saturating_sub(volatile_read(&s.since_ns));
+        let (home, other) = (volatile_read(&s.home_ns), volatile_read(&s.other_ns));
+        match volatile_read(&s.owner) {
+            OWNER_OTHER => (home, other + stint),
+            OWNER_HOME => (home + stint, other),
+            _ => (home, other),
+        }
+    }
+
     /// The idle CPUs.
     pub fn idle(&mut self) -> CpuMask {
         let mut words = [0; MAX_CPUS / 64];
@@ -159,7 +176,8 @@ impl<'a> Eyes<'a> {
 
     /// Says what a wake-up of the thread shall do from now on.
     pub fn set_hint(&mut self, hint: &Hint) {
-        let flags = HINT_VALID | if hint.sticky { HINT_STICKY } else { 0 };
+        let bit = |on, bit| if on { bit } else { 0 };
+        let flags = HINT_VALID | bit(hint.sticky, HINT_STICKY) | bit(hint.home, HINT_HOME);
         let word = u64::from(hint.tid.0 as u32) | u64::from(hint.cpu.0) << 32 | u64::from(hint.rank) << 48 | flags;
         volatile_write(&mut self.bss().hints[hint.tid.0 as usize % HINTS], word);
     }

@@ -18,7 +18,7 @@ pub struct Limits {
     /// A waiting task older than this goes before all others, ns: the age bound of every queue. A fifth of the
     /// kernel's 5 s watchdog.
     pub age_bound_ns: Ns,
-    /// Half-life of a CPU's load, ns. 32 ms is the kernel's (PELT).
+    /// Half-life of a CPU's load, ns. Twice the 32 ms of the kernel (PELT): homes shall not follow short noise.
     pub load_half_life_ns: Ns,
     /// A home moves inside its LLC to a CPU that is less loaded by at least this, in 1/1024 of a CPU (20%).
     pub home_margin: u32,
@@ -45,12 +45,12 @@ impl Default for Limits {
             slice_min_ns: 500 * US,
             lag_ns: 3 * MS,
             age_bound_ns: 1000 * MS,
-            load_half_life_ns: 32 * MS,
+            load_half_life_ns: 64 * MS,
             home_margin: FULL_LOAD / 5,
             home_settle_ns: 500 * MS,
             spill_llc_ns: 0,
             spill_node_ns: 20 * MS,
-            llc_taken: FULL_LOAD * 3 / 4,
+            llc_taken: FULL_LOAD * 3 / 5,
             llc_taken_ns: 80 * MS,
             llc_free: FULL_LOAD / 4,
             llc_free_ns: 300 * MS,

@@ -1,8 +1,11 @@
 //! The seam between a scheduling policy and whatever feeds it: the kernel, the simulator, a recording.
 
 use crate::event::{Answers, ProcessEvent, Ready, Runnable};
-use crate::ids::Ns;
+use crate::ids::{CpuId, MS, Ns};
 use crate::stats::Counters;
+
+/// How often [`Policy::observe`] is called, ns.
+pub const OBSERVE_EVERY: Ns = 10 * MS;
 
 /// A whole scheduling policy. One thread calls it; time is an argument and never goes backwards.
 ///
@@ -16,6 +19,10 @@ pub trait Policy {
     /// A task became runnable and waits for a decision. `out` takes hints and notices; dispatches belong to
     /// [`Policy::dispatch`].
     fn enqueue(&mut self, now: Ns, task: &Runnable, out: &mut Answers);
+
+    /// How `cpu` has spent its time since the last such call: for tasks whose home it is, and for all others; the
+    /// rest was idle or the scheduler's own. Comes for every CPU every [`OBSERVE_EVERY`] while there are events.
+    fn observe(&mut self, _now: Ns, _cpu: CpuId, _home_ns: Ns, _other_ns: Ns) {}
 
     /// CPUs can take tasks: the answers of this pass go to `out`. Called after every batch of events.
     fn dispatch(&mut self, now: Ns, ready: &Ready, out: &mut Answers);

@@ -18,7 +18,7 @@ use crate::cpus::Cpus;
 use crate::domain::{Domains, Process};
 use crate::event::{Answers, Cause, Dispatch, Hint, Name, ProcessEvent, Ready, Reason, Runnable};
 use crate::ids::{CpuId, LlcId, Ns, Pid, Tid, US};
-use crate::limits::Limits;
+use crate::limits::{FULL_LOAD, Limits};
 use crate::load::Load;
 use crate::policy::Policy;
 use crate::queue::{NONE, Queues, Slot};
@@ -245,8 +245,8 @@ impl SoftDomain {
             tid: task.tid,
             cpu: home.unwrap_or(task.cpu),
             rank: task.rank(),
-            // It waits for a home that is mostly its own, else any CPU of the LLC is woken for it.
-            sticky: home.is_some_and(|h| self.settings.level == Level::Cpu && self.load_of_others(task, h, now) < 512),
+            sticky: home.is_some_and(|h| self.waits_for(task.process, h, now)),
+            home: home.is_some(),
         };
         if task.hint != Some(hint) {
             self.tasks.get_mut(slot).hint = Some(hint);
@@ -254,15 +254,21 @@ impl SoftDomain {
         }
     }
 
-    /// Load of a home without its instance's own.
-    fn load_of_others(&self, task: &Task, home: CpuId, now: Ns) -> u32 {
-        let own = if task.process == NONE {
-            0
-        } else {
-            let half_life = self.limits().load_half_life_ns;
-            self.domains.processes.get(task.process).load.at(now, 0, half_life)
-        };
-        self.cpus.load(home, now).saturating_sub(own)
+    /// An instance waits for a home that is mostly its own. Where others hold the home, any CPU of the LLC takes its
+    /// tasks until the home moves.
+    fn waits_for(&self, process: Slot, home: CpuId, now: Ns) -> bool {
+        self.settings.level == Level::Cpu && self.others_on(process, home, now) < FULL_LOAD / 2
+    }
+
+    /// Load on `cpu` that is not the instance's own: that of tasks that have no home there, and of other instances
+    /// that share it.
+    fn others_on(&self, process: Slot, cpu: CpuId, now: Ns) -> u32 {
+        let others = self.cpus.other_load(cpu, now);
+        if self.domains.homes_on(cpu) < 2 {
+            return others;
+        }
+        let own = self.domains.processes.get(process).load.at(now, 0, self.limits().load_half_life_ns);
+        others + self.cpus.home_load(cpu, now).saturating_sub(own)
     }
 
     fn send(&mut self, now: Ns, slot: Slot, cpu: CpuId, reason: Reason, out: &mut Answers) {
@@ -324,7 +330,7 @@ impl Policy for SoftDomain {
                     }
                     self.unwait(slot);
                     let cpu = self.tasks.get(slot).cpu;
-                    self.cpus.came_back(cpu, slot, now, 0);
+                    self.cpus.came_back(cpu, slot, now);
                     self.tasks.remove(tid.0);
                     if let Some(p) = self.domains.processes.slot(pid.0) {
                         let p = self.domains.processes.get_mut(p);
@@ -362,7 +368,7 @@ impl Policy for SoftDomain {
         }
         let mut task = *self.tasks.get(slot);
         let ran = Self::charge(&mut task, r);
-        self.cpus.came_back(r.cpu, slot, now, ran);
+        self.cpus.came_back(r.cpu, slot, now);
         (task.cpu, task.allowed, task.generation, task.weight) = (r.cpu, r.allowed, r.generation, r.weight);
         (task.cause, task.enqueued_at) = (Some(r.cause), now);
         if task.process == NONE {
@@ -391,6 +397,10 @@ impl Policy for SoftDomain {
         };
         self.wait(queue, slot, deadline);
         self.hint(slot, now, out);
+    }
+
+    fn observe(&mut self, now: Ns, cpu: CpuId, home_ns: Ns, other_ns: Ns) {
+        self.cpus.observe(now, cpu, home_ns, other_ns);
     }
 
     fn dispatch(&mut self, now: Ns, ready: &Ready, out: &mut Answers) {

@@ -265,9 +265,18 @@ int BPF_PROG(eyes_switch, bool preempt, struct task_struct *prev, struct task_st
 {
 	u32 cpu = bpf_get_smp_processor_id() & (EYES_MAX_CPUS - 1);
 	struct eyes_cpu *s = &cpus[cpu];
-	u64 bit = 1ULL << (cpu & 63);
+	u64 bit = 1ULL << (cpu & 63), now = bpf_ktime_get_ns(), hint;
 
-	s->since_ns = bpf_ktime_get_ns();
+	if (s->owner == OWNER_OTHER)
+		s->other_ns += now - s->since_ns;
+	else if (s->owner == OWNER_HOME)
+		s->home_ns += now - s->since_ns;
+	hint = hint_of(next->pid);
+	if (!next->pid || next->pid == scheduler_tid)
+		s->owner = OWNER_NOBODY;
+	else
+		s->owner = hint & HINT_HOME && HINT_CPU(hint) == cpu ? OWNER_HOME : OWNER_OTHER;
+	s->since_ns = now;
 	s->tid = next->pid;
 	s->seq++;
 	if (!next->pid)

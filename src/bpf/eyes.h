@@ -14,23 +14,34 @@
 /*
  * One word a thread, written and read whole, so that no lock is needed:
  * bits 0-31 thread id, 32-47 CPU to look at first, 48-55 rank (log2 of the usual run time between sleeps, us;
- * smaller is more urgent), 56 valid, 57 sticky (only its home is worth waking).
+ * smaller is more urgent), 56 valid, 57 sticky (only its home is worth waking), 58 the CPU is its home.
  */
 #define HINT_TID(w)	((unsigned int)(w))
 #define HINT_CPU(w)	((unsigned int)((w) >> 32) & 0xffff)
 #define HINT_RANK(w)	((unsigned int)((w) >> 48) & 0xff)
 #define HINT_VALID	(1ULL << 56)
 #define HINT_STICKY	(1ULL << 57)
+#define HINT_HOME	(1ULL << 58)
+
+/* Whose time a CPU spends. */
+enum eyes_owner {
+	OWNER_NOBODY,	/* idle, or the scheduler itself */
+	OWNER_OTHER,
+	OWNER_HOME,	/* a thread whose home this CPU is */
+};
 
 /* What a CPU does, written by the CPU itself at every switch. One cache line each. */
 struct eyes_cpu {
 	unsigned long long since_ns;	/* when the current thread was switched in, monotonic clock */
 	unsigned int tid;		/* the current thread; 0 = idle */
 	unsigned int seq;		/* counts switches */
+	unsigned long long other_ns;	/* time spent for OWNER_OTHER and OWNER_HOME, without the current stint */
+	unsigned long long home_ns;
 	unsigned long long preempt_ns;	/* the last preempting kick */
 	unsigned long long kicks_idle;
 	unsigned long long kicks_preempt;
-	unsigned long long pad[3];
+	unsigned int owner;		/* enum eyes_owner of the current thread */
+	unsigned int pad;
 };
 
 /* Idle CPUs, 64 a word, each word in a cache line of its own. */

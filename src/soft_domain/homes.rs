@@ -112,12 +112,6 @@ impl SoftDomain {
         }
     }
 
-    /// Load on `cpu` that is not the instance's own.
-    fn others_on(&self, slot: Slot, cpu: CpuId, now: Ns) -> u32 {
-        let own = self.domains.processes.get(slot).load.at(now, 0, self.limits().load_half_life_ns);
-        self.cpus.load(cpu, now).saturating_sub(own)
-    }
-
     /// Looks at every instance: less loaded CPU, taken LLC, way back; then at the spread.
     pub(super) fn tend_homes(&mut self, now: Ns, out: &mut Answers) {
         self.homes_due = now + TEND_EVERY;

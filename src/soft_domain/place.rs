@@ -6,14 +6,10 @@ use crate::event::{Answers, Cause, Ready, Reason};
 use crate::ids::{CpuId, LlcId, MS, Ns};
 use crate::limits::FULL_LOAD;
 use crate::queue::{NONE, Slot};
-use crate::topology::Level;
 
 /// Tasks of one queue that are looked at in a pass; the rest are seen in a later one. Bounds a pass when masks
 /// forbid the free CPUs to the tasks in front.
 const LOOK: usize = 32;
-
-/// A current task that usually runs shorter than this, and has not yet run longer, is worth waiting for.
-const SHORT: Ns = 2 * MS;
 
 /// A task was sent behind another at least this long ago: by now it has run. (The shim tells us nothing of it until it
 /// comes back.)
@@ -117,7 +113,7 @@ impl SoftDomain {
             if let Some(cpu) = prefer {
                 return Some((cpu, Reason::Home));
             }
-            if self.settings.level == Level::Cpu && self.short_wait(now, home) && task.allowed.has(home) {
+            if task.allowed.has(home) && !self.cpus.has_behind(home) && self.waits_for(task.process, home, now) {
                 return Some((home, Reason::HomeBehind));
             }
             let near = usable.and(self.topology.llc_cpus(llc));
@@ -149,13 +145,6 @@ impl SoftDomain {
             self.topology.cpu(*c).is_some_and(|i| self.topology.core_cpus(i.core).is_subset_of(free))
         };
         if self.topology.has_smt() { cpus.iter().find(whole).or_else(|| cpus.first()) } else { cpus.first() }
-    }
-
-    /// Home is busy with a task that is expected to sleep soon, and nothing waits behind it yet.
-    fn short_wait(&self, now: Ns, home: CpuId) -> bool {
-        let Some((slot, since)) = self.cpus.current(home) else { return false };
-        let current = self.tasks.get(slot);
-        !self.cpus.has_behind(home) && current.burst.max(current.charged) < SHORT && now.saturating_sub(since) < SHORT
     }
 
     /// For a process without a domain yet: a CPU in the LLC with the least load and the fewest promises.
