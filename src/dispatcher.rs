@@ -10,14 +10,17 @@
 use crate::affinity::Affinity;
 use crate::bpf::{BpfScheduler, DispatchedTask, QueuedTask};
 use crate::bpf_skel;
+use crate::ending;
 use crate::eyes::{Eyes, ShimWord};
 use anyhow::{Context, Result};
 use libbpf_rs::OpenObject;
 use libbpf_rs::skel::SkelBuilder;
+use soft_domain::channel::{Channel, End, EndKind, Phase};
 use soft_domain::cpumask::CpuMask;
-use soft_domain::event::{Answers, Cause, Dispatch, Ready, Runnable};
+use soft_domain::event::{Answers, Cause, Dispatch, Notice, ProcessEvent, Ready, Runnable};
 use soft_domain::ids::{CpuId, MAX_CPUS, MS, Ns, Tid};
 use soft_domain::policy::{OBSERVE_EVERY, Policy};
+use soft_domain::stats::{Counter, Counters};
 use soft_domain::topology::Topology;
 use std::mem::{MaybeUninit, offset_of};
 
@@ -27,6 +30,9 @@ const RECORDS_PER_PASS: usize = 256;
 /// A CPU to which a task is on its way is not idle, whatever its bit says; if it has not switched after this long,
 /// the task was cancelled or had died. (A guess: ten times the longest observed switch in an emulated guest.)
 const ON_ITS_WAY: Ns = 10 * MS;
+
+/// How often the counters are shown to the host, which looks twice a second.
+const PUBLISH_EVERY: Ns = 100 * MS;
 
 /// SCX_ENQ_WAKEUP of the kernel's enqueue flags.
 const ENQ_WAKEUP: u64 = 1;
@@ -39,16 +45,33 @@ pub struct Options {
     pub partial: bool,
     /// Bytes of the kernel's dump when it ejects us; 0 = its default.
     pub exit_dump_len: u32,
+    /// Print the kernel's dump when it ejects us.
+    pub show_dump: bool,
     /// Verbose libbpf.
     pub verbose: bool,
 }
 
-/// Runs until asked to stop or ejected.
-pub fn run(policy: &mut dyn Policy, topology: &Topology, options: &Options) -> Result<()> {
+/// Tells of every process and thread there is.
+pub type Scan<'a> = dyn FnMut(&mut dyn FnMut(&ProcessEvent)) -> std::io::Result<()> + 'a;
+
+/// Runs until asked to stop or ejected; the result tells which.
+pub fn run(
+    policy: &mut dyn Policy,
+    topology: &Topology,
+    options: &Options,
+    channel: &Channel,
+    scan: &mut Scan,
+) -> Result<End> {
     let tid = Tid(std::process::id() as i32);
     let word = shim_word()?;
     let mut eyes_object = MaybeUninit::uninit();
     let mut eyes = Eyes::load(&mut eyes_object, topology, tid, &word).context("eyes.bpf.c")?;
+    let mut answers = Answers::with_capacity(MAX_CPUS * 2);
+    let mut outlet = Outlet { channel, counters: Counters::default(), published_at: 0 };
+    // What happens meanwhile waits in the ring of `eyes`.
+    scan(&mut |e| policy.process(now(), e, &mut answers)).context("listing /proc")?;
+    restore_homes(policy, topology, channel, &mut answers);
+    outlet.tell(now(), &answers.notices);
 
     let mut object = MaybeUninit::<OpenObject>::uninit();
     let mut bpf = BpfScheduler::init(
@@ -63,7 +86,6 @@ pub fn run(policy: &mut dyn Policy, topology: &Topology, options: &Options) -> R
         "soft_domain",
     )?;
     eyes.enable(&bpf.skel.maps.bss, &bpf.skel.maps.queued)?;
-    eprintln!("running");
     let mut dispatcher = Dispatcher {
         topology,
         eyes: &mut eyes,
@@ -72,17 +94,40 @@ pub fn run(policy: &mut dyn Policy, topology: &Topology, options: &Options) -> R
         spent: vec![(0, 0); MAX_CPUS],
         observe_due: 0,
         undrained: 0,
-        answers: Answers::with_capacity(MAX_CPUS * 2),
+        answers,
+        outlet,
     };
-    while !bpf.exited() {
+    channel.set_phase(Phase::Running);
+    while !channel.stop_requested() && !bpf.exited() {
         dispatcher.pass(&mut bpf, policy);
     }
-    eprintln!("kicks {:?}", dispatcher.eyes.kicks());
-    let r = bpf.skel.maps.bss_data.as_ref().map(|b| (b.nr_user_dispatches, b.nr_kernel_dispatches, b.nr_bounce_dispatches, b.nr_cancel_dispatches, b.nr_sched_congested));
-    eprintln!("disp {r:?}");
+    dispatcher.publish(&bpf, policy);
+    let end = ending::read(&bpf);
+    if options.show_dump && end.is_some() {
+        ending::print_dump();
+    }
     eyes.disable();
-    bpf.shutdown_and_report()?;
-    Ok(())
+    drop(bpf);
+    let asked =
+        End { kind: EndKind::Asked, kernel_kind: 0, kernel_code: 0, restart: false, text: "asked to stop".into() };
+    Ok(end.unwrap_or(asked))
+}
+
+/// Instances keep the homes that they had under our predecessor.
+fn restore_homes(policy: &mut dyn Policy, topology: &Topology, channel: &Channel, answers: &mut Answers) {
+    let old = channel.homes();
+    for (pid, home) in &old {
+        // Instances that are still there get theirs again with their notice.
+        channel.set_home(*pid, None);
+        policy.restore_home(*pid, *home);
+    }
+    for notice in &mut answers.notices {
+        if let Notice::Adopted { pid, home, .. } = notice
+            && let Some((_, kept)) = old.iter().find(|(p, c)| p == pid && topology.cpu(*c).is_some())
+        {
+            *home = *kept;
+        }
+    }
 }
 
 /// Where the shim keeps `nr_scheduled`. Its `.bss` also holds statics that the generated struct leaves out, so the
@@ -90,10 +135,7 @@ pub fn run(policy: &mut dyn Policy, topology: &Topology, options: &Options) -> R
 fn shim_word() -> Result<ShimWord> {
     let mut object = MaybeUninit::uninit();
     let open = bpf_skel::BpfSkelBuilder::default().open(&mut object).context("opening the shim")?;
-    Ok(ShimWord {
-        bss_size: open.maps.bss.value_size(),
-        offset: offset_of!(bpf_skel::types::bss, nr_scheduled) as u32,
-    })
+    Ok(ShimWord { bss_size: open.maps.bss.value_size(), offset: offset_of!(bpf_skel::types::bss, nr_scheduled) as u32 })
 }
 
 struct Dispatcher<'a, 'b> {
@@ -108,12 +150,41 @@ struct Dispatcher<'a, 'b> {
     /// Records in the shim's dispatch ring that may not have been drained yet; never too low.
     undrained: u64,
     answers: Answers,
+    outlet: Outlet<'a>,
+}
+
+/// What the host hears of us. Memory only.
+struct Outlet<'a> {
+    channel: &'a Channel,
+    counters: Counters,
+    published_at: Ns,
+}
+
+impl Outlet<'_> {
+    /// Passes notices on, and keeps the homes for a successor.
+    fn tell(&mut self, now: Ns, notices: &[Notice]) {
+        for notice in notices {
+            match notice {
+                Notice::Adopted { pid, home, .. } | Notice::Moved { pid, to: home, .. } => {
+                    self.channel.set_home(*pid, Some(*home));
+                }
+                Notice::Left { pid, .. } => {
+                    self.channel.set_home(*pid, None);
+                }
+                Notice::Domain { .. } => {}
+            }
+            if !self.channel.notice(now, notice) {
+                self.counters.add(Counter::NoticesDropped);
+            }
+        }
+    }
 }
 
 impl Dispatcher<'_, '_> {
     /// One turn: events in, decisions out, CPU given up.
     fn pass(&mut self, bpf: &mut BpfScheduler, policy: &mut dyn Policy) {
         let now = now();
+        self.outlet.counters.add(Counter::Passes);
         let out = &mut self.answers;
         out.clear();
         self.undrained = self.undrained.saturating_sub(1);
@@ -122,6 +193,7 @@ impl Dispatcher<'_, '_> {
         for _ in 0..RECORDS_PER_PASS {
             match bpf.dequeue_task() {
                 Ok(Some(task)) => {
+                    self.outlet.counters.add(Counter::Records);
                     // A thread created a moment ago: its fork came before its first record.
                     self.eyes.process_events(|e| policy.process(now, e, out));
                     policy.enqueue(now, &runnable(&mut self.affinity, now, &task), out);
@@ -163,13 +235,18 @@ impl Dispatcher<'_, '_> {
         let (own, others): (_, _) = (|d: &&Dispatch| Some(d.cpu) == asking, |d: &&Dispatch| Some(d.cpu) != asking);
         let mut sent = 0;
         for d in self.answers.dispatch.iter().filter(others) {
-            sent += send(bpf, d) as u64;
+            sent += u64::from(send(bpf, d, &mut self.outlet.counters));
             self.on_its_way[d.cpu.index() % MAX_CPUS] = Some((self.eyes.cpu(d.cpu).seq, now));
         }
         for d in self.answers.dispatch.iter().filter(own) {
-            sent += send(bpf, d) as u64;
+            sent += u64::from(send(bpf, d, &mut self.outlet.counters));
         }
         self.undrained += sent;
+        self.outlet.tell(now, &self.answers.notices);
+        if now.saturating_sub(self.outlet.published_at) > PUBLISH_EVERY {
+            self.outlet.published_at = now;
+            self.publish(bpf, policy);
+        }
         self.eyes.set_parked(policy.waiting() as u64);
         // More than one record: come back right after the first is drained, until all are. Tasks that wait although no
         // CPU is at work (one is on its way there, or was): nobody else would ask, so come back too.
@@ -179,18 +256,42 @@ impl Dispatcher<'_, '_> {
         let again = self.undrained > 1 || !given && (waits || !self.eyes.ready());
         bpf.notify_complete(u64::from(again));
     }
+
+    /// Shows all counters to the host: ours, the policy's, the kernel side's.
+    fn publish(&mut self, bpf: &BpfScheduler, policy: &dyn Policy) {
+        let c = &mut self.outlet.counters;
+        let (idle, preempt) = self.eyes.kicks();
+        c.set(Counter::KicksIdle, idle);
+        c.set(Counter::KicksPreempt, preempt);
+        c.set(Counter::ProcessEventsDropped, self.eyes.dropped());
+        if let Some(b) = &bpf.skel.maps.bss_data {
+            c.set(Counter::KernelUserDispatches, b.nr_user_dispatches);
+            c.set(Counter::KernelDirect, b.nr_kernel_dispatches);
+            c.set(Counter::KernelCancelled, b.nr_cancel_dispatches);
+            c.set(Counter::KernelBounced, b.nr_bounce_dispatches);
+            c.set(Counter::KernelCongested, b.nr_sched_congested);
+        }
+        let mut all = c.clone();
+        if let Some(more) = policy.counters() {
+            all.0.iter_mut().zip(&more.0).for_each(|(a, m)| *a += m);
+        }
+        self.outlet.channel.publish(&all);
+    }
 }
 
-fn send(bpf: &mut BpfScheduler, d: &Dispatch) -> bool {
-    bpf.dispatch_task(&DispatchedTask {
+fn send(bpf: &mut BpfScheduler, d: &Dispatch, counters: &mut Counters) -> bool {
+    let sent = bpf.dispatch_task(&DispatchedTask {
         pid: d.tid.0,
         cpu: i32::from(d.cpu.0),
         flags: 0,
         slice_ns: d.slice_ns,
         vtime: d.vtime,
         enq_cnt: d.generation,
-    })
-    .is_ok()
+    });
+    if sent.is_err() {
+        counters.add(Counter::RingFull);
+    }
+    sent.is_ok()
 }
 
 fn runnable(affinity: &mut Affinity, now: Ns, t: &QueuedTask) -> Runnable {

@@ -272,11 +272,7 @@ pub struct Answers {
 impl Answers {
     /// Room for `n` of each, so that a pass does not allocate.
     pub fn with_capacity(n: usize) -> Self {
-        Answers {
-            dispatch: Vec::with_capacity(n),
-            hints: Vec::with_capacity(n),
-            notices: Vec::with_capacity(n),
-        }
+        Answers { dispatch: Vec::with_capacity(n), hints: Vec::with_capacity(n), notices: Vec::with_capacity(n) }
     }
 
     /// Empty, with the memory kept.

@@ -189,7 +189,10 @@ impl<'a> Eyes<'a> {
 
     /// Kicks of idle CPUs and preempting kicks, over all CPUs since the start.
     pub fn kicks(&mut self) -> (u64, u64) {
-        self.bss().cpus.iter().fold((0, 0), |(i, p), c| (i + volatile_read(&c.kicks_idle), p + volatile_read(&c.kicks_preempt)))
+        self.bss()
+            .cpus
+            .iter()
+            .fold((0, 0), |(i, p), c| (i + volatile_read(&c.kicks_idle), p + volatile_read(&c.kicks_preempt)))
     }
 
     /// Hands every pending process event to `f`, oldest first. No system call, no allocation.

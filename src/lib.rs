@@ -3,6 +3,7 @@
 //! It is told events with a timestamp and answers decisions, so that the very same code runs under the kernel's
 //! sched_ext, in a simulator and on recordings, and the same events always give the same decisions.
 
+pub mod channel;
 pub mod cpumask;
 pub mod cpus;
 pub mod domain;

@@ -1,7 +1,7 @@
 //! The seam between a scheduling policy and whatever feeds it: the kernel, the simulator, a recording.
 
 use crate::event::{Answers, ProcessEvent, Ready, Runnable};
-use crate::ids::{CpuId, MS, Ns};
+use crate::ids::{CpuId, MS, Ns, Pid};
 use crate::stats::Counters;
 
 /// How often [`Policy::observe`] is called, ns.
@@ -29,6 +29,10 @@ pub trait Policy {
 
     /// Tasks that wait for a decision now.
     fn waiting(&self) -> usize;
+
+    /// The home that the instance had under an earlier scheduler. Called after the events of the first scan and before
+    /// all others.
+    fn restore_home(&mut self, _pid: Pid, _home: CpuId) {}
 
     /// The policy's own counters, if it keeps any.
     fn counters(&self) -> Option<&Counters> {

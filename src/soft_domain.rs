@@ -130,11 +130,6 @@ impl SoftDomain {
         })
     }
 
-    /// Before the first event: the home that a running instance had under an earlier scheduler.
-    pub fn restore_home(&mut self, pid: Pid, home: CpuId) {
-        self.adopt_at(pid, home);
-    }
-
     fn limits(&self) -> &Limits {
         &self.settings.limits
     }
@@ -183,11 +178,8 @@ impl SoftDomain {
 
     fn note_waiting(&mut self, queue: usize) {
         let llcs = self.topology.nr_llcs();
-        let (mask, bit) = if queue < llcs {
-            (&mut self.waiting_llcs, queue)
-        } else {
-            (&mut self.waiting_cpus, queue - llcs)
-        };
+        let (mask, bit) =
+            if queue < llcs { (&mut self.waiting_llcs, queue) } else { (&mut self.waiting_cpus, queue - llcs) };
         if self.queues.is_empty(queue) {
             mask.clear(CpuId(bit as u16));
         } else {
@@ -286,7 +278,14 @@ impl SoftDomain {
         let waiting = queue.map_or(0, |q| self.queues.len(q)) as u64;
         let cpus = self.topology.llc_cpus(llc).count().max(1) as u64;
         let slice_ns = (limits.slice_ns / (1 + waiting / cpus)).max(limits.slice_min_ns).max(1);
-        out.dispatch.push(Dispatch { tid: task.tid, cpu, slice_ns, vtime: deadline, generation: task.generation, reason });
+        out.dispatch.push(Dispatch {
+            tid: task.tid,
+            cpu,
+            slice_ns,
+            vtime: deadline,
+            generation: task.generation,
+            reason,
+        });
         self.counters.add(Counter::sent(reason));
         let waited = now.saturating_sub(task.enqueued_at) / US;
         if waited > self.counters.get(Counter::LongestWaitUs) {
@@ -416,6 +415,10 @@ impl Policy for SoftDomain {
 
     fn waiting(&self) -> usize {
         self.queues.total()
+    }
+
+    fn restore_home(&mut self, pid: Pid, home: CpuId) {
+        self.adopt_at(pid, home);
     }
 
     fn counters(&self) -> Option<&Counters> {

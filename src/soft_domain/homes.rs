@@ -158,7 +158,8 @@ impl SoftDomain {
         }
         let cpus = self.topology.llc_cpus(self.llc_of(instance.home)).and(&self.allowed(slot));
         let load = |c: CpuId| self.cpus.load(c, now);
-        let best = cpus.iter().filter(|c| *c != instance.home).min_by_key(|c| (load(*c), self.domains.homes_on(*c), c.0));
+        let best =
+            cpus.iter().filter(|c| *c != instance.home).min_by_key(|c| (load(*c), self.domains.homes_on(*c), c.0));
         let Some(to) = best.filter(|c| load(*c) + limits.home_margin <= here) else { return false };
         self.move_home(now, slot, to, MoveReason::LessLoaded, out);
         true
@@ -170,12 +171,8 @@ impl SoftDomain {
         let limits = *self.limits();
         let allowed = self.allowed(slot);
         let here = self.llc_of(instance.home);
-        let taken = self
-            .topology
-            .llc_cpus(here)
-            .and(&allowed)
-            .iter()
-            .all(|c| self.others_on(slot, c, now) >= limits.llc_taken);
+        let taken =
+            self.topology.llc_cpus(here).and(&allowed).iter().all(|c| self.others_on(slot, c, now) >= limits.llc_taken);
         let since = instance.taken_since;
         instance.taken_since = match (taken, since) {
             (false, _) => 0,

@@ -141,9 +141,8 @@ impl SoftDomain {
 
     /// A CPU of `cpus` whose whole core is free, else its first.
     fn best_of(&self, cpus: &CpuMask, free: &CpuMask) -> Option<CpuId> {
-        let whole = |c: &CpuId| {
-            self.topology.cpu(*c).is_some_and(|i| self.topology.core_cpus(i.core).is_subset_of(free))
-        };
+        let whole =
+            |c: &CpuId| self.topology.cpu(*c).is_some_and(|i| self.topology.core_cpus(i.core).is_subset_of(free));
         if self.topology.has_smt() { cpus.iter().find(whole).or_else(|| cpus.first()) } else { cpus.first() }
     }
 

@@ -1,0 +1,107 @@
+//! `--partial`: switches the threads of matched processes to SCHED_EXT, and back at the end.
+
+use crate::host::procstat::Stat;
+use crate::host::scan;
+use crate::ids::{Pid, Tid};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// SCHED_EXT of the kernel's include/uapi/linux/sched.h.
+const SCHED_EXT: i32 = 7;
+/// The fair classes; a real-time or deadline thread keeps its own.
+const FAIR: [i32; 3] = [libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE];
+
+/// Whose policy we changed.
+#[derive(Debug)]
+pub struct Switched {
+    proc: PathBuf,
+    /// Threads that we switched: when they started (against reused ids) and what they had.
+    old: BTreeMap<Tid, (u64, i32)>,
+    /// Threads that had SCHED_EXT before us: not ours to change.
+    theirs: BTreeMap<Tid, u64>,
+}
+
+impl Switched {
+    /// Notes who is SCHED_EXT already, below `proc`.
+    pub fn new(proc: &Path) -> Self {
+        let mut switched = Switched { proc: proc.to_owned(), old: BTreeMap::new(), theirs: BTreeMap::new() };
+        switched.each_ext(|s, tid, start| {
+            s.theirs.insert(tid, start);
+        });
+        switched
+    }
+
+    /// Switches all threads of a process. Threads and children that they create later inherit the class. Returns how
+    /// many were switched.
+    pub fn switch(&mut self, pid: Pid) -> usize {
+        let mut count = 0;
+        // Again until a pass finds nothing: a thread may be created meanwhile by one not switched yet.
+        for _ in 0..10 {
+            let before = count;
+            for tid in scan::threads(&self.proc, pid) {
+                let Some(stat) = Stat::read(&self.proc.join(format!("{pid}/task/{tid}/stat"))) else { continue };
+                let policy = get(tid);
+                if FAIR.contains(&(policy & !libc::SCHED_RESET_ON_FORK))
+                    && set(tid, SCHED_EXT | policy & libc::SCHED_RESET_ON_FORK)
+                {
+                    self.old.insert(tid, (stat.start_ticks, policy));
+                    count += 1;
+                }
+            }
+            if count == before {
+                break;
+            }
+        }
+        count
+    }
+
+    /// Gives everybody back what they had; those who inherited SCHED_EXT get SCHED_OTHER. Returns how many.
+    pub fn restore(&mut self) -> usize {
+        let mut count = 0;
+        // Twice: a thread may be created while we look.
+        for _ in 0..2 {
+            self.each_ext(|s, tid, start| {
+                if s.theirs.get(&tid) == Some(&start) {
+                    return;
+                }
+                let flag = get(tid) & libc::SCHED_RESET_ON_FORK;
+                let old = s.old.get(&tid).filter(|(at, _)| *at == start).map_or(libc::SCHED_OTHER | flag, |(_, p)| *p);
+                count += usize::from(set(tid, old));
+            });
+        }
+        self.old.clear();
+        count
+    }
+
+    fn each_ext(&mut self, mut f: impl FnMut(&mut Self, Tid, u64)) {
+        for pid in scan::numbers(&self.proc).unwrap_or_default() {
+            for tid in scan::threads(&self.proc, Pid(pid)) {
+                let stat = Stat::read(&self.proc.join(format!("{pid}/task/{tid}/stat")));
+                if let Some(stat) = stat.filter(|s| s.policy == SCHED_EXT as u64) {
+                    f(self, tid, stat.start_ticks);
+                }
+            }
+        }
+    }
+}
+
+/// Makes the calling thread SCHED_EXT, so that its sleeps and wake-ups are events for the dispatcher.
+pub fn join() -> bool {
+    set(Tid(0), SCHED_EXT)
+}
+
+/// Undoes [`join`].
+pub fn leave() -> bool {
+    set(Tid(0), libc::SCHED_OTHER)
+}
+
+fn get(tid: Tid) -> i32 {
+    // SAFETY: no memory involved.
+    unsafe { libc::sched_getscheduler(tid.0) }
+}
+
+fn set(tid: Tid, policy: i32) -> bool {
+    let param = libc::sched_param { sched_priority: 0 };
+    // SAFETY: a valid pointer to a parameter; priority 0 is the only one that these classes have.
+    unsafe { libc::sched_setscheduler(tid.0, policy, &raw const param) == 0 }
+}
