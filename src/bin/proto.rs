@@ -4,6 +4,7 @@
 mod bpf_skel { include!(concat!(env!("OUT_DIR"), "/bpf_skel.rs")); }
 mod eyes_skel { include!(concat!(env!("OUT_DIR"), "/eyes_skel.rs")); }
 #[path="../dispatcher.rs"] mod dispatcher;
+#[path="../ending.rs"] mod ending;
 #[path="../eyes.rs"] mod eyes;
 use soft_domain::event::*; use soft_domain::ids::*;
 use soft_domain::policy::Policy;
@@ -20,8 +21,9 @@ fn main() -> anyhow::Result<()> {
         }
         p.process(0, &ProcessEvent::Exec{pid: Pid(pr.pid), comm: Name::new(st.comm.as_bytes()), exe: Name::default()}, &mut out);
     }
-    let r = dispatcher::run(&mut p, &topology, &dispatcher::Options { slice_ns: 5_000_000, partial: false, exit_dump_len: 0, verbose: false });
+    let r = dispatcher::run(&mut p, &topology, &dispatcher::Options { slice_ns: 5_000_000, partial: false, exit_dump_len: 0, show_dump: false, verbose: false }, &soft_domain::channel::Channel::create()?, &mut |_| Ok(()));
     if let Some(c) = p.counters() { for k in soft_domain::stats::Counter::ALL { if c.get(*k) != 0 { eprintln!("{:>9} {}", c.get(*k), k.text()); } } }
     for x in p.placement() { eprintln!("{x:?}"); }
-    r
+    eprintln!("{:?}", r?);
+    Ok(())
 }
