@@ -89,7 +89,7 @@ packages() { # PART PACKAGE...: installs those that are missing
     prepare_apt
     say "$part" "Debian packages" "${wanted[*]}"
     # Servers that are loads must not start here: policy-rc.d is Debian's way to say so, and then there is the next boot.
-    local policy=/usr/sbin/policy-rc.d own_policy= status=0
+    local policy=/usr/sbin/policy-rc.d own_policy='' status=0
     [ -e $policy ] || { printf '#!/bin/sh\nexit 101\n' >$policy && chmod +x $policy && own_policy=1; }
     own_apt apt-get install -y --no-install-recommends "${wanted[@]}" >"$apt_dir/log" 2>&1 || status=$?
     [ -z "$own_policy" ] || rm $policy
@@ -141,7 +141,7 @@ guest() {
 }
 
 kernel() { # SERIES, as 6.18
-    local series=$1 dir=$CACHE/kernels/$1 names release image deb wanted
+    local series=$1 dir=$CACHE/kernels/$1 names release deb wanted file place
     [ ! -e "$dir/ready" ] || { say kernel "$series" "there: $(cat "$dir/ready")"; return 0; }
     prepare_apt
     names=$(own_apt apt-cache pkgnames linux- | grep -E "^linux-(image|binary|modules|base)-${series//./\\.}[.0-9]*\+deb13-amd64\$" || true)
@@ -161,8 +161,10 @@ kernel() { # SERIES, as 6.18
     rm -r "$dir/debs"
     mkdir -p "$dir/usr/lib/modules"
     [ ! -d "$dir/lib/modules" ] || mv "$dir/lib/modules/"* "$dir/usr/lib/modules/"
-    for image in "$dir/boot/vmlinuz-$release" "$dir/usr/lib/modules/$release/vmlinuz"; do
-        [ ! -e "$image" ] || ln -sf "$image" "$dir/vmlinuz"
+    for file in vmlinuz config; do
+        for place in "boot/$file-$release" "usr/lib/modules/$release/$file"; do
+            [ ! -e "$dir/$place" ] || ln -sf "$place" "$dir/$file"
+        done
     done
     [ -e "$dir/vmlinuz" ] || fail "no vmlinuz in the packages of kernel $release"
     [ ! -d "$dir/usr/lib/modules/$release" ] || depmod -b "$dir/usr" "$release" >>"$dir/log" 2>&1
