@@ -86,7 +86,8 @@ struct Shared {
     end_kind: AtomicU32,
     end_restart: AtomicU32,
     end_kernel_kind: AtomicI32,
-    _pad: AtomicI32,
+    /// Process id of the host.
+    host: AtomicI32,
     end_kernel_code: AtomicI64,
     end_text: Text,
     counters: [AtomicU64; COUNTERS],
@@ -122,6 +123,7 @@ impl Channel {
         rustix::fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         let channel = Channel { shared: map(fd.as_fd())?, fd };
         channel.shared().size.store(size_of::<Shared>() as u64, Relaxed);
+        channel.shared().host.store(rustix::process::getpid().as_raw_nonzero().get(), Relaxed);
         channel.shared().magic.store(MAGIC, Release);
         Ok(channel)
     }
@@ -205,6 +207,11 @@ impl Channel {
 
 /// Both sides.
 impl Channel {
+    /// The process that made the channel.
+    pub fn host(&self) -> Pid {
+        Pid(self.shared().host.load(Relaxed))
+    }
+
     /// The homes known, in no particular order.
     pub fn homes(&self) -> Vec<(Pid, CpuId)> {
         self.shared().homes.all()

@@ -273,7 +273,7 @@ impl Dispatcher<'_, '_> {
         }
         let mut all = c.clone();
         if let Some(more) = policy.counters() {
-            all.0.iter_mut().zip(&more.0).for_each(|(a, m)| *a += m);
+            all.absorb(more);
         }
         self.outlet.channel.publish(&all);
     }

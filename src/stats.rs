@@ -111,6 +111,15 @@ impl Counters {
         self.0[counter as usize]
     }
 
+    /// Takes in those of another run, or of another part of this one.
+    pub fn absorb(&mut self, more: &Counters) {
+        for counter in Counter::ALL {
+            let (a, b) = (self.get(*counter), more.get(*counter));
+            let both = if *counter == Counter::LongestWaitUs { a.max(b) } else { a.saturating_add(b) };
+            self.set(*counter, both);
+        }
+    }
+
     /// Tasks sent to a CPU, whatever the reason.
     pub fn sent(&self) -> u64 {
         Reason::ALL.iter().map(|r| self.get(Counter::sent(*r))).sum()

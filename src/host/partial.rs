@@ -60,17 +60,29 @@ impl Switched {
         let mut count = 0;
         // Twice: a thread may be created while we look.
         for _ in 0..2 {
-            self.each_ext(|s, tid, start| {
-                if s.theirs.get(&tid) == Some(&start) {
-                    return;
-                }
-                let flag = get(tid) & libc::SCHED_RESET_ON_FORK;
-                let old = s.old.get(&tid).filter(|(at, _)| *at == start).map_or(libc::SCHED_OTHER | flag, |(_, p)| *p);
-                count += usize::from(set(tid, old));
-            });
+            self.each_ext(|s, tid, start| count += usize::from(s.give_back(tid, start)));
         }
         self.old.clear();
         count
+    }
+
+    /// A process is no instance any more: its threads get back what they had. Nothing to do if it has gone.
+    pub fn release(&mut self, pid: Pid) {
+        for tid in scan::threads(&self.proc, pid) {
+            let stat = Stat::read(&self.proc.join(format!("{pid}/task/{tid}/stat")));
+            if let Some(stat) = stat.filter(|s| s.policy == SCHED_EXT as u64) {
+                self.give_back(tid, stat.start_ticks);
+            }
+        }
+    }
+
+    fn give_back(&self, tid: Tid, start: u64) -> bool {
+        if self.theirs.get(&tid) == Some(&start) {
+            return false;
+        }
+        let flag = get(tid).max(0) & libc::SCHED_RESET_ON_FORK;
+        let old = self.old.get(&tid).filter(|(at, _)| *at == start);
+        set(tid, old.map_or(libc::SCHED_OTHER | flag, |(_, policy)| *policy))
     }
 
     fn each_ext(&mut self, mut f: impl FnMut(&mut Self, Tid, u64)) {
@@ -83,6 +95,12 @@ impl Switched {
             }
         }
     }
+}
+
+/// For the dispatcher when its host was killed: nobody is left who knows what they had before, so every SCHED_EXT thread
+/// gets the default, SCHED_OTHER.
+pub fn release_all(proc: &Path) {
+    Switched { proc: proc.to_owned(), old: BTreeMap::new(), theirs: BTreeMap::new() }.restore();
 }
 
 /// Makes the calling thread SCHED_EXT, so that its sleeps and wake-ups are events for the dispatcher.

@@ -6,6 +6,9 @@
 //!     +------- after a pause, not too often --------+
 //! ```
 
+mod restarts;
+mod verdict;
+
 use crate::channel::{Channel, End, EndKind, Phase};
 use crate::event::Notice;
 use crate::host::clock::now;
@@ -16,34 +19,30 @@ use crate::host::preflight::{Roots, attached, topology};
 use crate::host::procstat::Stat;
 use crate::host::report::{self, Names, Run};
 use crate::host::sysctl::Saved;
-use crate::ids::{MS, Ns, Pid};
+use crate::ids::{MS, Ns};
 use crate::service::Pattern;
-use crate::stats::{Counter, Counters};
+use crate::stats::Counters;
 use crate::topology::Topology;
+use restarts::{Cause, Restarts};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::PidfdFlags;
-use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::process::{Child, ExitStatus};
+use std::process::Child;
+use verdict::{Gone, Verdict, verdict};
 
 /// How often the host looks when nothing happens.
 const LOOK: Ns = 500 * MS;
 /// How often while the dispatcher starts.
 const LOOK_STARTING: Ns = 50 * MS;
-/// How often while it is asked to stop: each look wakes it up, see [`Host::stop`].
-const LOOK_STOPPING: Ns = 2 * MS;
-/// A dispatcher that has not detached by then is killed; the kernel detaches it.
-const PATIENCE: Ns = 800 * MS;
-/// Restarts allowed in [`RESTART_WINDOW`].
-const RESTARTS: usize = 5;
-/// See [`RESTARTS`].
-const RESTART_WINDOW: Ns = 60_000 * MS;
-/// The first pause before a restart; doubled with every further one in the window.
-const PAUSE: Ns = 100 * MS;
-
-/// `SCX_EXIT_ERROR_STALL` of the kernel's `enum scx_exit_kind`: a task waited for too long.
-const EXIT_ERROR_STALL: i32 = 1026;
+/// How often while it is asked to stop. The dispatcher runs when tasks come and go; on an idle machine the host's own
+/// short sleeps are what brings it back.
+pub const LOOK_STOPPING: Ns = 2 * MS;
+/// A dispatcher that has not ended by then is killed: it is detached and tidies up, or it is stuck, and then the
+/// kernel detaches it.
+pub const PATIENCE: Ns = 800 * MS;
+/// The set of CPUs has to stay the same for this long before a restart.
+const STABLE: Ns = 500 * MS;
 
 /// What the host needs to know.
 pub struct Plan<'a> {
@@ -51,28 +50,12 @@ pub struct Plan<'a> {
     pub services: &'a [Pattern],
     /// `--partial`.
     pub partial: bool,
-    /// Starts a dispatcher that finds the channel at this descriptor.
+    /// Starts a dispatcher that inherits this descriptor of the channel.
     pub spawn: &'a dyn Fn(BorrowedFd<'_>) -> io::Result<Child>,
     /// Readable once the operator wants an end.
     pub asked: BorrowedFd<'a>,
     /// Where the machine is.
     pub roots: Roots<'a>,
-}
-
-/// Why a dispatcher is no more.
-enum Gone {
-    /// As wanted.
-    Asked,
-    /// It told why.
-    Told(End),
-    /// It did not.
-    Silent(ExitStatus),
-}
-
-/// What to do next.
-enum Verdict {
-    End(Result<(), Failure>),
-    Restart(String),
 }
 
 struct Host<'a> {
@@ -86,32 +69,30 @@ struct Host<'a> {
     run: Run,
     /// When the operator asked for an end.
     stopping: Option<Ns>,
-    restarts: VecDeque<Ns>,
+    restarts: Restarts,
 }
 
 /// Runs until asked to stop or until nothing helps. Prints the summary whenever it had been running.
 pub fn supervise(plan: &Plan<'_>, journal: Journal, topology: Topology) -> Result<(), Failure> {
-    let failed = |e: io::Error| Failure::new(Exit::Ejected, format!("cannot make the shared memory: {e}"));
     let mut host = Host {
         plan,
         journal,
-        channel: Channel::create().map_err(failed)?,
+        channel: Channel::create().map_err(|e| failed("cannot make the shared memory", &e))?,
         sysctl: Saved::read(plan.roots.proc),
         topology,
         names: Names::default(),
         switched: plan.partial.then(|| Switched::new(plan.roots.proc)),
         run: Run { ran_ns: 0, starts: 0, counters: Counters::default() },
         stopping: None,
-        restarts: VecDeque::new(),
+        restarts: Restarts::default(),
     };
     let result = host.supervise();
+    host.restore_sysctl();
     if let Some(switched) = &mut host.switched {
         let n = switched.restore();
         host.journal.say(format_args!("{n} threads have their scheduling policy back"));
     }
-    if host.run.ran_ns > 0 {
-        host.summary();
-    }
+    host.summary();
     result
 }
 
@@ -121,24 +102,18 @@ impl Host<'_> {
             self.channel.begin();
             self.run.starts += 1;
             let gone = self.one_dispatcher()?;
-            match self.sysctl.restore() {
-                Ok(false) => {}
-                Ok(true) => self.journal.say("vm.compact_unevictable_allowed has its value back"),
-                Err(e) => self.journal.say(format_args!("cannot put vm.compact_unevictable_allowed back: {e}")),
-            }
-            match verdict(gone) {
+            self.restore_sysctl();
+            let roots = self.plan.roots;
+            let changed = topology(roots.sys).is_ok_and(|t| t != self.topology);
+            match verdict(gone, attached(roots.sys), changed) {
                 Verdict::End(result) => return result,
-                Verdict::Restart(why) => {
-                    if self.stopping.is_some() {
-                        return Ok(());
-                    }
+                Verdict::Restart(..) if self.stopping.is_some() => return Ok(()),
+                Verdict::Restart(cause, why) => {
                     self.journal.say(format_args!("restarting: {why}"));
-                    self.pause_before_restart(&why)?;
+                    self.pause(cause, &why)?;
                     if self.stopping.is_some() {
                         return Ok(());
                     }
-                    self.topology = topology(self.plan.roots.sys)?;
-                    self.journal.say(format_args!("topology: {}", self.topology.summary()));
                 }
             }
         }
@@ -146,62 +121,64 @@ impl Host<'_> {
 
     /// Starts one and stays with it to its end.
     fn one_dispatcher(&mut self) -> Result<Gone, Failure> {
-        let failed = |what: &str, e: io::Error| Failure::new(Exit::Ejected, format!("{what}: {e}"));
-        let mut child = (self.plan.spawn)(self.channel.fd()).map_err(|e| failed("cannot start the dispatcher", e))?;
+        let mut child = (self.plan.spawn)(self.channel.fd()).map_err(|e| failed("cannot start the dispatcher", &e))?;
         let pid = rustix::process::Pid::from_child(&child);
         let pidfd = match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
             Ok(fd) => fd,
             Err(e) => {
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err(failed("cannot watch the dispatcher", e.into()));
+                return Err(failed("cannot watch the dispatcher", &e.into()));
             }
         };
         let watched = Watched { pidfd, stat: self.plan.roots.proc.join(format!("{}/stat", child.id())) };
-        self.watch(&mut child, &watched);
-        // Dead or dying; its /proc entry is gone after this.
-        let status = child.wait().map_err(|e| failed("cannot wait for the dispatcher", e))?;
+        let stuck = self.watch(&mut child, &watched);
+        let status = child.wait().map_err(|e| failed("cannot wait for the dispatcher", &e))?;
         self.take_notices();
         Ok(match self.channel.end() {
             Some(End { kind: EndKind::Asked, .. }) => Gone::Asked,
             Some(end) => Gone::Told(end),
             None if self.stopping.is_some() => Gone::Asked,
+            None if stuck => Gone::Stuck,
             None => Gone::Silent(status),
         })
     }
 
-    /// Until the dispatcher is dead.
-    fn watch(&mut self, child: &mut Child, watched: &Watched) {
-        let mut running: Option<(Ns, Stat)> = None;
-        let mut last: Option<(Ns, Stat)> = None;
-        let mut joined = false;
+    /// Until the dispatcher is dead. `true`: it had to be killed because it hung after the kernel had ended it.
+    fn watch(&mut self, child: &mut Child, watched: &Watched) -> bool {
+        // The first and the last look at it while it was running.
+        let mut cost: Option<[(Ns, Stat); 2]> = None;
+        let (mut joined, mut detached_looks, mut stuck) = (false, 0, false);
         loop {
             let wait = match (self.stopping, self.channel.phase()) {
                 (Some(_), _) => LOOK_STOPPING,
                 (None, Phase::Starting) => LOOK_STARTING,
                 (None, _) => LOOK,
             };
-            let dead = watched.wait(wait, self.stopping.is_none().then_some(self.plan.asked));
+            let seen = watched.wait(wait, self.stopping.is_none().then_some(self.plan.asked));
             self.take_notices();
-            if self.channel.phase() == Phase::Running && !dead.dispatcher && self.stopping.is_none() {
-                let sample = Stat::read(&watched.stat).map(|s| (now(), s));
-                if running.is_none() {
-                    running = sample;
-                    self.announce();
-                }
-                last = sample.or(last);
-            }
-            if dead.dispatcher {
+            if seen.dispatcher {
                 break;
             }
-            if dead.asked && self.stopping.is_none() {
+            if self.channel.phase() == Phase::Running && self.stopping.is_none() {
+                if let Some(stat) = Stat::read(&watched.stat) {
+                    let look = (now(), stat);
+                    if cost.is_none() {
+                        self.announce();
+                    }
+                    cost = Some([cost.map_or(look, |c| c[0]), look]);
+                }
+                // It normally notices before we do.
+                detached_looks = if attached(self.plan.roots.sys).is_none() { detached_looks + 1 } else { 0 };
+            }
+            if seen.asked && self.stopping.is_none() {
                 self.stopping = Some(now());
                 self.channel.request_stop();
                 self.journal.say("stopping");
                 joined = self.plan.partial && partial::join();
             }
-            if self.stopping.is_some_and(|at| now().saturating_sub(at) > PATIENCE) {
-                // Detached and only tidying up, or stuck: either way nothing is lost.
+            stuck = detached_looks > 2;
+            if stuck || self.stopping.is_some_and(|at| now().saturating_sub(at) > PATIENCE) {
                 let _ = child.kill();
             }
         }
@@ -209,11 +186,12 @@ impl Host<'_> {
             partial::leave();
         }
         let mut counters = self.channel.counters();
-        if let (Some((from, first)), Some((to, last))) = (&running, &last) {
+        if let Some([(from, first), (_, last)]) = &cost {
             report::own_cost(&mut counters, first, last, rustix::param::clock_ticks_per_second());
-            self.run.ran_ns += self.stopping.unwrap_or_else(now).max(*to).saturating_sub(*from).max(1);
+            self.run.ran_ns += self.stopping.unwrap_or_else(now).saturating_sub(*from).max(1);
         }
-        add(&mut self.run.counters, &counters);
+        self.run.counters.absorb(&counters);
+        stuck
     }
 
     fn announce(&mut self) {
@@ -230,44 +208,67 @@ impl Host<'_> {
                 Notice::Domain { .. } => self.journal.detail(when, text),
                 _ => self.journal.at(when, text),
             }
-            if let Notice::Left { .. } = notice {
-                self.names.forget(&notice);
+            match (notice, &mut self.switched) {
+                (Notice::Adopted { pid, .. }, Some(switched)) => {
+                    let n = switched.switch(pid);
+                    self.journal.detail(now(), format_args!("switched {n} threads of {}", self.names.of(pid)));
+                }
+                (Notice::Left { pid, .. }, Some(switched)) => switched.release(pid),
+                _ => {}
             }
-            if let (Notice::Adopted { pid, .. }, Some(switched)) = (notice, &mut self.switched) {
-                let n = switched.switch(pid);
-                self.journal.detail(now(), format_args!("switched {n} threads of {}", self.names.of(pid)));
-            }
+            self.names.forget(&notice);
         }
     }
 
-    fn pause_before_restart(&mut self, why: &str) -> Result<(), Failure> {
-        let at = now();
-        while self.restarts.front().is_some_and(|t| at.saturating_sub(*t) > RESTART_WINDOW) {
-            self.restarts.pop_front();
-        }
-        if self.restarts.len() >= RESTARTS {
+    /// Waits before a restart, until the set of CPUs is stable, and looks at the machine again.
+    fn pause(&mut self, cause: Cause, why: &str) -> Result<(), Failure> {
+        let Some(pause) = self.restarts.next(now(), cause) else {
+            let seconds = restarts::WINDOW / (1000 * MS);
             return Err(Failure::new(
                 Exit::GaveUp,
-                format!(
-                    "gave up after {RESTARTS} restarts in {} s; the last cause: {why}",
-                    RESTART_WINDOW / (1000 * MS)
-                ),
+                format!("restarted too often within {seconds} s; the last cause: {why}"),
             ));
+        };
+        self.rest(pause);
+        self.topology = topology(self.plan.roots.sys)?;
+        // Bounded: a set that never comes to rest is left to the count of restarts.
+        for _ in 0..20 {
+            if cause != Cause::Hotplug || self.stopping.is_some() {
+                break;
+            }
+            self.rest(STABLE);
+            let before = std::mem::replace(&mut self.topology, topology(self.plan.roots.sys)?);
+            if before == self.topology {
+                break;
+            }
         }
-        let pause = PAUSE << self.restarts.len();
-        self.restarts.push_back(at);
-        if wait_for(&[PollFd::from_borrowed_fd(self.plan.asked, PollFlags::IN)], pause) != 0 {
-            self.stopping = Some(now());
-        }
+        self.journal.say(format_args!("topology: {}", self.topology.summary()));
         Ok(())
     }
 
+    /// Waits, unless asked to stop.
+    fn rest(&mut self, time: Ns) {
+        if self.stopping.is_none() && wait_for(&[PollFd::from_borrowed_fd(self.plan.asked, PollFlags::IN)], time) != 0 {
+            self.stopping = Some(now());
+        }
+    }
+
+    fn restore_sysctl(&self) {
+        match self.sysctl.restore() {
+            Ok(false) => {}
+            Ok(true) => self.journal.say("vm.compact_unevictable_allowed has its value back"),
+            Err(e) => self.journal.say(format_args!("cannot put vm.compact_unevictable_allowed back: {e}")),
+        }
+    }
+
     fn summary(&self) {
+        if self.run.ran_ns == 0 {
+            return;
+        }
         plain(format_args!("\n{}", report::summary(&self.run)));
-        let homes: Vec<_> = self.channel.homes();
+        let mut homes = self.channel.homes();
+        homes.sort();
         if !homes.is_empty() {
-            let mut homes: Vec<(Pid, _)> = homes;
-            homes.sort();
             let homes: Vec<_> = homes.into_iter().map(|(pid, cpu)| (cpu, self.names.of(pid))).collect();
             plain(format_args!("placement at the end\n{}", report::placement(&self.topology, &homes)));
         }
@@ -280,7 +281,9 @@ struct Watched {
 }
 
 struct Seen {
+    /// The dispatcher is dead.
     dispatcher: bool,
+    /// The operator wants an end.
     asked: bool,
 }
 
@@ -303,26 +306,6 @@ fn wait_for(fds: &[PollFd<'_>], most: Ns) -> u32 {
     }
 }
 
-fn verdict(gone: Gone) -> Verdict {
-    let failed = |text: String| Verdict::End(Err(Failure::new(Exit::Ejected, text)));
-    match gone {
-        Gone::Asked => Verdict::End(Ok(())),
-        Gone::Told(End { restart: true, text, .. }) => Verdict::Restart(text),
-        Gone::Told(End { kernel_kind: EXIT_ERROR_STALL, text, .. }) => Verdict::Restart(text),
-        Gone::Told(End { kind: EndKind::Ejected, text, .. }) => {
-            failed(format!("the kernel ended the scheduler: {text}; the kernel's own scheduler is back"))
-        }
-        Gone::Told(End { text, .. }) => failed(format!("the dispatcher failed: {text}")),
-        Gone::Silent(status) => failed(format!("the dispatcher died ({status}); the kernel's own scheduler is back")),
-    }
-}
-
-fn add(total: &mut Counters, more: &Counters) {
-    for (counter, n) in Counter::ALL.iter().zip(&more.0) {
-        let sum = match counter {
-            Counter::LongestWaitUs => total.get(*counter).max(*n),
-            _ => total.get(*counter).saturating_add(*n),
-        };
-        total.set(*counter, sum);
-    }
+fn failed(what: &str, e: &io::Error) -> Failure {
+    Failure::new(Exit::Ejected, format!("{what}: {e}"))
 }
