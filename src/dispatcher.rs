@@ -27,6 +27,9 @@ use std::mem::{MaybeUninit, offset_of};
 /// Records taken from the shim's ring before CPUs get their answers: bounds the wait of the first one.
 const RECORDS_PER_PASS: usize = 256;
 
+/// Records that fit into the ring to the kernel (4096 of 48 bytes with 8 of header each).
+const RING_RECORDS: u64 = 3500;
+
 /// A CPU to which a task is on its way is not idle, whatever its bit says; if it has not switched after this long,
 /// the task was cancelled or had died. (A guess: ten times the longest observed switch in an emulated guest.)
 const ON_ITS_WAY: Ns = 10 * MS;
@@ -93,7 +96,7 @@ pub fn run(
         on_its_way: vec![None; MAX_CPUS],
         spent: vec![(0, 0); MAX_CPUS],
         observe_due: 0,
-        undrained: 0,
+        undrained: Undrained::default(),
         answers,
         outlet,
     };
@@ -147,10 +150,37 @@ struct Dispatcher<'a, 'b> {
     /// Per CPU: time spent for tasks at home and for others, as of the last observation.
     spent: Vec<(Ns, Ns)>,
     observe_due: Ns,
-    /// Records in the shim's dispatch ring that may not have been drained yet; never too low.
-    undrained: u64,
+    undrained: Undrained,
     answers: Answers,
     outlet: Outlet<'a>,
+}
+
+/// Records in the ring to the kernel that may not have been drained yet. Never too low: the shim counts what it
+/// drains but for records of tasks that have gone, and drains at least one whenever we were off the CPU.
+#[derive(Default)]
+struct Undrained {
+    count: u64,
+    sent: u64,
+}
+
+impl Undrained {
+    /// A turn begins; the shim has counted `drained` records since it started.
+    fn pass(&mut self, drained: u64) {
+        self.count = self.count.saturating_sub(1).min(self.sent.saturating_sub(drained));
+        if self.count == 0 {
+            self.sent = drained;
+        }
+    }
+
+    fn add(&mut self, records: u64) {
+        self.count += records;
+        self.sent += records;
+    }
+}
+
+/// Records that the shim has counted as drained.
+fn drained(bpf: &BpfScheduler) -> u64 {
+    bpf.skel.maps.bss_data.as_ref().map_or(0, |b| b.nr_user_dispatches + b.nr_bounce_dispatches)
 }
 
 /// What the host hears of us. Memory only.
@@ -187,10 +217,12 @@ impl Dispatcher<'_, '_> {
         self.outlet.counters.add(Counter::Passes);
         let out = &mut self.answers;
         out.clear();
-        self.undrained = self.undrained.saturating_sub(1);
+        self.undrained.pass(drained(bpf));
 
         self.eyes.process_events(|e| policy.process(now, e, out));
-        for _ in 0..RECORDS_PER_PASS {
+        // A full ring to the kernel: what waits in the policy waits on, nothing is lost.
+        let room = self.undrained.count < RING_RECORDS / 2;
+        for _ in 0..if room { RECORDS_PER_PASS } else { 0 } {
             match bpf.dequeue_task() {
                 Ok(Some(task)) => {
                     self.outlet.counters.add(Counter::Records);
@@ -225,7 +257,9 @@ impl Dispatcher<'_, '_> {
         if let Some(cpu) = asking {
             ready.idle.clear(cpu);
         }
-        policy.dispatch(now, &ready, out);
+        if room {
+            policy.dispatch(now, &ready, out);
+        }
 
         for hint in &self.answers.hints {
             self.eyes.set_hint(hint);
@@ -241,7 +275,7 @@ impl Dispatcher<'_, '_> {
         for d in self.answers.dispatch.iter().filter(own) {
             sent += u64::from(send(bpf, d, &mut self.outlet.counters));
         }
-        self.undrained += sent;
+        self.undrained.add(sent);
         self.outlet.tell(now, &self.answers.notices);
         if now.saturating_sub(self.outlet.published_at) > PUBLISH_EVERY {
             self.outlet.published_at = now;
@@ -253,7 +287,7 @@ impl Dispatcher<'_, '_> {
         let given = self.answers.dispatch.iter().any(|d| Some(d.cpu) == asking);
         let nobody_works = asking.map_or(idle, |c| idle.or(&CpuMask::of(c))) == *self.topology.cpus();
         let waits = policy.waiting() > 0 && nobody_works;
-        let again = self.undrained > 1 || !given && (waits || !self.eyes.ready());
+        let again = self.undrained.count > 1 || !given && (waits || !self.eyes.ready());
         bpf.notify_complete(u64::from(again));
     }
 
