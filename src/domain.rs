@@ -8,6 +8,7 @@
 use crate::cpumask::CpuMask;
 use crate::event::Name;
 use crate::ids::{CpuId, LlcId, NodeId, Ns, Pid};
+use crate::limits::FULL_LOAD;
 use crate::load::Load;
 use crate::queue::Slot;
 use crate::table::Table;
@@ -44,6 +45,8 @@ pub struct Instance {
     pub base: LlcId,
     /// When the home moved last; 0 = never.
     pub moved_at: Ns,
+    /// Since when another CPU of its LLC is clearly better; 0 = none is.
+    pub crowded_since: Ns,
     /// Since when all CPUs of its LLC are taken by others; 0 = they are not.
     pub taken_since: Ns,
     /// Since when its base LLC has room, while it is away; 0 = it has not.
@@ -59,9 +62,11 @@ pub struct Domains {
     pub processes: Table<Process>,
     /// Slots of the instances, in the order of their adoption.
     pub instances: Vec<Slot>,
+    /// Per CPU: homes.
     homes: Vec<u16>,
-    unrestricted: Vec<u16>,
     home_mask: CpuMask,
+    /// Per LLC: unrestricted instances that were first given it, wherever they are just now.
+    based: Vec<u16>,
 }
 
 impl Domains {
@@ -71,8 +76,8 @@ impl Domains {
             processes: Table::new(processes),
             instances: Vec::with_capacity(processes),
             homes: vec![0; topology.cpu_slots()],
-            unrestricted: vec![0; topology.cpu_slots()],
             home_mask: CpuMask::EMPTY,
+            based: vec![0; topology.nr_llcs()],
         }
     }
 
@@ -86,25 +91,33 @@ impl Domains {
         self.homes.get(cpu.index()).copied().unwrap_or(0)
     }
 
-    fn count(&mut self, home: CpuId, restricted: bool, by: i16) {
-        let add = |n: &mut u16| *n = n.saturating_add_signed(by);
-        if let Some(n) = self.homes.get_mut(home.index()) {
-            add(n);
+    fn count(&mut self, instance: &Instance, by: i16) {
+        if let Some(n) = self.homes.get_mut(instance.home.index()) {
+            *n = n.saturating_add_signed(by);
             if *n == 0 {
-                self.home_mask.clear(home);
+                self.home_mask.clear(instance.home);
             } else {
-                self.home_mask.set(home);
+                self.home_mask.set(instance.home);
             }
         }
-        if !restricted && let Some(n) = self.unrestricted.get_mut(home.index()) {
-            add(n);
+        if !instance.restricted && let Some(n) = self.based.get_mut(instance.base.index()) {
+            *n = n.saturating_add_signed(by);
         }
+    }
+
+    /// Changes an instance and keeps the counts right; nothing happens to a process that is none.
+    pub fn update(&mut self, slot: Slot, change: impl FnOnce(&mut Instance)) {
+        let Some(mut instance) = self.processes.get(slot).instance else { return };
+        self.count(&instance, -1);
+        change(&mut instance);
+        self.count(&instance, 1);
+        self.processes.get_mut(slot).instance = Some(instance);
     }
 
     /// Makes the process in `slot` an instance.
     pub fn adopt(&mut self, slot: Slot, instance: Instance) {
         self.leave(slot);
-        self.count(instance.home, instance.restricted, 1);
+        self.count(&instance, 1);
         self.processes.get_mut(slot).instance = Some(instance);
         self.instances.push(slot);
     }
@@ -112,37 +125,27 @@ impl Domains {
     /// It is an instance no longer; gives back what it was.
     pub fn leave(&mut self, slot: Slot) -> Option<Instance> {
         let instance = self.processes.get_mut(slot).instance.take()?;
-        self.count(instance.home, instance.restricted, -1);
+        self.count(&instance, -1);
         self.instances.retain(|s| *s != slot);
         Some(instance)
     }
 
     /// Moves a home.
     pub fn rehome(&mut self, slot: Slot, to: CpuId, now: Ns) {
-        let Some(mut instance) = self.processes.get(slot).instance else { return };
-        self.count(instance.home, instance.restricted, -1);
-        instance.home = to;
-        instance.moved_at = now;
-        (instance.taken_since, instance.free_since) = (0, 0);
-        self.count(to, instance.restricted, 1);
-        self.processes.get_mut(slot).instance = Some(instance);
+        self.update(slot, |i| {
+            (i.home, i.moved_at) = (to, now);
+            (i.crowded_since, i.taken_since, i.free_since) = (0, 0, 0);
+        });
     }
 
-    /// Says whether the instance's mask is narrower than the machine.
-    pub fn set_restricted(&mut self, slot: Slot, restricted: bool) {
-        let Some(mut instance) = self.processes.get(slot).instance else { return };
-        if instance.restricted == restricted {
-            return;
-        }
-        self.count(instance.home, instance.restricted, -1);
-        instance.restricted = restricted;
-        self.count(instance.home, restricted, 1);
-        self.processes.get_mut(slot).instance = Some(instance);
+    /// Unrestricted instances of one LLC.
+    fn in_llc(&self, llc: LlcId) -> u32 {
+        self.based.get(llc.index()).copied().unwrap_or(0).into()
     }
 
-    /// Unrestricted homes in a set of CPUs.
-    fn unrestricted_in(&self, cpus: &CpuMask) -> u32 {
-        cpus.iter().map(|c| u32::from(self.unrestricted.get(c.index()).copied().unwrap_or(0))).sum()
+    /// Unrestricted instances of one node.
+    fn in_node(&self, topology: &Topology, node: NodeId) -> u32 {
+        topology.node_llcs(node).iter().map(|l| self.in_llc(*l)).sum()
     }
 
     /// All homes in a set of CPUs.
@@ -158,23 +161,27 @@ impl Domains {
             .nodes()
             .map(|n| (n, topology.node_cpus(n)))
             .filter(|(_, cpus)| cpus.intersects(allowed))
-            .min_by_key(|(n, cpus)| (self.unrestricted_in(cpus), self.homes_in(cpus), n.0))?
+            .min_by_key(|(n, cpus)| (self.in_node(topology, *n), self.homes_in(cpus), n.0))?
             .0;
         let llc = topology
             .node_llcs(node)
             .iter()
             .map(|l| (*l, topology.llc_cpus(*l)))
             .filter(|(_, cpus)| cpus.intersects(allowed))
-            .min_by_key(|(l, cpus)| (self.unrestricted_in(cpus), self.homes_in(cpus), total_load(cpus), l.0))?
+            .min_by_key(|(l, cpus)| (self.in_llc(*l), self.homes_in(cpus), total_load(cpus), l.0))?
             .0;
         self.choose_in(topology, llc, allowed, load)
     }
 
-    /// The home inside one LLC: cluster, then core with the fewest homes and the least load, then the CPU.
-    ///
-    /// Inside an LLC load decides: a home counts as a quarter of a CPU of load, so that an idle machine is filled
-    /// evenly and a burner's CPU is avoided even by a second instance. (A guess; a valkey server at rest is under
-    /// that, a busy one over.)
+    /// What one more home on `cpu` would meet there, in 1/1024 of a CPU: its load, and a quarter of a CPU for each home
+    /// that it already is. So an idle machine is filled evenly, and a burner's CPU is avoided even by a second
+    /// instance. (The quarter is a guess; a valkey server at rest is under it, a busy one over.)
+    pub fn cost(&self, cpu: CpuId, load: u32) -> u32 {
+        load + u32::from(self.homes_on(cpu)) * (FULL_LOAD / 4)
+    }
+
+    /// The home inside one LLC: cluster, then core, then CPU with the least cost; differences of an eighth of a CPU
+    /// are noise.
     pub fn choose_in(
         &self,
         topology: &Topology,
@@ -182,7 +189,7 @@ impl Domains {
         allowed: &CpuMask,
         load: impl Fn(CpuId) -> u32,
     ) -> Option<CpuId> {
-        let cost = |cpu: CpuId| load(cpu) / 128 + u32::from(self.homes_on(cpu)) * 2;
+        let cost = |cpu: CpuId| self.cost(cpu, load(cpu)) / (FULL_LOAD / 8);
         let sum = |cpus: &CpuMask| cpus.iter().map(cost).sum::<u32>();
         let cluster = topology
             .llc_clusters(llc)
@@ -204,15 +211,15 @@ impl Domains {
     /// A move that makes the spread of unrestricted homes even again: an instance of the fullest node (or LLC of a
     /// node) and the LLC it should go to. `None` while the spread is within 1.
     pub fn uneven(&self, topology: &Topology) -> Option<(Slot, LlcId)> {
-        let in_node = |n: &NodeId| self.unrestricted_in(topology.node_cpus(*n));
-        let in_llc = |l: &LlcId| self.unrestricted_in(topology.llc_cpus(*l));
+        let in_node = |n: &NodeId| self.in_node(topology, *n);
+        let in_llc = |l: &LlcId| self.in_llc(*l);
         // The fullest and the emptiest; of equals the first.
         let fullest = topology.nodes().max_by_key(|n| (in_node(n), Reverse(n.0)))?;
         let emptiest = topology.nodes().min_by_key(|n| (in_node(n), n.0))?;
         if in_node(&fullest) > in_node(&emptiest) + 1 {
             let from = topology.node_llcs(fullest).iter().max_by_key(|l| (in_llc(l), Reverse(l.0)))?;
             let to = topology.node_llcs(emptiest).iter().min_by_key(|l| (in_llc(l), l.0))?;
-            return Some((self.newest_in(topology, *from)?, *to));
+            return Some((self.newest_in(*from)?, *to));
         }
         let from = topology.llcs().max_by_key(|l| (in_llc(l), Reverse(l.0)))?;
         let same_node = |l: &LlcId| topology.llc_node(*l) == topology.llc_node(from);
@@ -220,17 +227,13 @@ impl Domains {
         if in_llc(&from) <= in_llc(&to) + 1 {
             return None;
         }
-        Some((self.newest_in(topology, from)?, to))
+        Some((self.newest_in(from)?, to))
     }
 
     /// The unrestricted instance of an LLC that came last: it has the least to lose.
-    fn newest_in(&self, topology: &Topology, llc: LlcId) -> Option<Slot> {
-        self.instances.iter().rev().copied().find(|s| {
-            self.processes
-                .get(*s)
-                .instance
-                .is_some_and(|i| !i.restricted && topology.cpu(i.home).is_some_and(|c| c.llc == llc))
-        })
+    fn newest_in(&self, llc: LlcId) -> Option<Slot> {
+        let of_llc = |s: &Slot| self.processes.get(*s).instance.is_some_and(|i| !i.restricted && i.base == llc);
+        self.instances.iter().rev().copied().find(of_llc)
     }
 
     /// The process of `pid`, made if unknown; `None` when the table is full.

@@ -20,15 +20,17 @@ pub struct Limits {
     pub age_bound_ns: Ns,
     /// Half-life of a CPU's load, ns. Twice the 32 ms of the kernel (PELT): homes shall not follow short noise.
     pub load_half_life_ns: Ns,
-    /// A home moves inside its LLC to a CPU that is less loaded by at least this, in 1/1024 of a CPU (20%).
+    /// A home moves inside its LLC to a CPU that is less loaded by at least this, in 1/1024 of a CPU (20%)...
     pub home_margin: u32,
+    /// ...and has been for this long, ns.
+    pub home_crowded_ns: Ns,
     /// A home does not move again before this, ns.
     pub home_settle_ns: Ns,
     /// Other tasks may take an idle CPU of another LLC after waiting this long, ns; 0 = two slices.
     pub spill_llc_ns: Ns,
     /// Tasks may take an idle CPU of another node after waiting this long, ns.
     pub spill_node_ns: Ns,
-    /// An instance leaves an LLC whose CPUs are all this busy without it, in 1/1024 of a CPU...
+    /// An instance leaves an LLC whose CPUs are all this busy with tasks that have no home there, in 1/1024 of a CPU...
     pub llc_taken: u32,
     /// ...for this long, ns.
     pub llc_taken_ns: Ns,
@@ -47,11 +49,12 @@ impl Default for Limits {
             age_bound_ns: 1000 * MS,
             load_half_life_ns: 64 * MS,
             home_margin: FULL_LOAD / 5,
+            home_crowded_ns: 40 * MS,
             home_settle_ns: 500 * MS,
             spill_llc_ns: 0,
             spill_node_ns: 20 * MS,
-            llc_taken: FULL_LOAD * 3 / 5,
-            llc_taken_ns: 80 * MS,
+            llc_taken: FULL_LOAD * 3 / 4,
+            llc_taken_ns: 50 * MS,
             llc_free: FULL_LOAD / 4,
             llc_free_ns: 300 * MS,
         }

@@ -5,6 +5,7 @@ use crate::cpumask::CpuMask;
 use crate::domain::Instance;
 use crate::event::{Answers, MoveReason, Name, Notice};
 use crate::ids::{CpuId, LlcId, MS, Ns, Pid};
+use crate::limits::FULL_LOAD;
 use crate::queue::Slot;
 use crate::stats::Counter;
 use crate::topology::Distance;
@@ -61,9 +62,7 @@ impl SoftDomain {
         {
             self.domains.rehome(slot, home, 0);
             let base = self.llc_of(home);
-            if let Some(i) = &mut self.domains.processes.get_mut(slot).instance {
-                i.base = base;
-            }
+            self.domains.update(slot, |i| i.base = base);
         }
     }
 
@@ -81,7 +80,10 @@ impl SoftDomain {
     pub(super) fn follow_mask(&mut self, now: Ns, slot: Slot, allowed: &CpuMask, out: &mut Answers) {
         let Some(instance) = self.domains.processes.get(slot).instance else { return };
         let allowed = allowed.and(self.topology.cpus());
-        self.domains.set_restricted(slot, allowed != *self.topology.cpus());
+        let restricted = allowed != *self.topology.cpus();
+        if restricted != instance.restricted {
+            self.domains.update(slot, |i| i.restricted = restricted);
+        }
         if allowed.has(instance.home) || allowed.is_empty() {
             return;
         }
@@ -89,9 +91,7 @@ impl SoftDomain {
         if let Some(to) = self.domains.choose(&self.topology, &allowed, load) {
             self.move_home(now, slot, to, MoveReason::Mask, out);
             let base = self.llc_of(to);
-            if let Some(i) = &mut self.domains.processes.get_mut(slot).instance {
-                i.base = base;
-            }
+            self.domains.update(slot, |i| i.base = base);
         }
     }
 
@@ -128,9 +128,7 @@ impl SoftDomain {
             let cpus = *self.topology.llc_cpus(llc);
             if let Some(to) = self.home_in(now, llc, &cpus) {
                 self.move_home(now, slot, to, MoveReason::Spread, out);
-                if let Some(i) = &mut self.domains.processes.get_mut(slot).instance {
-                    i.base = llc;
-                }
+                self.domains.update(slot, |i| i.base = llc);
             }
         }
     }
@@ -145,42 +143,38 @@ impl SoftDomain {
         mask.unwrap_or(CpuMask::ALL).and(self.topology.cpus())
     }
 
-    /// To the least loaded CPU of the LLC, if it is better by the margin and the last move is old enough.
+    /// To the CPU of the LLC where it would meet least, if that is better by the margin, has been so for a while, and the
+    /// last move is old enough.
     fn move_inside_llc(&mut self, now: Ns, slot: Slot, out: &mut Answers) -> bool {
         let Some(instance) = self.domains.processes.get(slot).instance else { return false };
         let limits = *self.limits();
-        if instance.moved_at != 0 && now.saturating_sub(instance.moved_at) < limits.home_settle_ns {
+        let home = self.topology.domain(instance.home, self.settings.level);
+        let cpus = self.topology.llc_cpus(self.llc_of(instance.home)).and(&self.allowed(slot)).minus(home);
+        let here = self.others_on(slot, instance.home, now)
+            + u32::from(self.domains.homes_on(instance.home).saturating_sub(1)) * (FULL_LOAD / 4);
+        let cost = |c: CpuId| self.domains.cost(c, self.cpus.load(c, now));
+        let best = cpus.iter().min_by_key(|c| (cost(*c), c.0)).filter(|c| cost(*c) + limits.home_margin <= here);
+        let since = since(best.is_some(), instance.crowded_since, now);
+        self.domains.update(slot, |i| i.crowded_since = since);
+        let settled = instance.moved_at == 0 || now.saturating_sub(instance.moved_at) >= limits.home_settle_ns;
+        let Some(to) = best.filter(|_| settled && now.saturating_sub(since) >= limits.home_crowded_ns) else {
             return false;
-        }
-        let here = self.others_on(slot, instance.home, now);
-        if here < limits.home_margin {
-            return false;
-        }
-        let cpus = self.topology.llc_cpus(self.llc_of(instance.home)).and(&self.allowed(slot));
-        let load = |c: CpuId| self.cpus.load(c, now);
-        let best =
-            cpus.iter().filter(|c| *c != instance.home).min_by_key(|c| (load(*c), self.domains.homes_on(*c), c.0));
-        let Some(to) = best.filter(|c| load(*c) + limits.home_margin <= here) else { return false };
+        };
         self.move_home(now, slot, to, MoveReason::LessLoaded, out);
         true
     }
 
     /// Out of an LLC whose every CPU others have kept busy for a while, to one that has room.
     fn leave_taken_llc(&mut self, now: Ns, slot: Slot, out: &mut Answers) {
-        let Some(mut instance) = self.domains.processes.get(slot).instance else { return };
+        let Some(instance) = self.domains.processes.get(slot).instance else { return };
         let limits = *self.limits();
         let allowed = self.allowed(slot);
         let here = self.llc_of(instance.home);
-        let taken =
-            self.topology.llc_cpus(here).and(&allowed).iter().all(|c| self.others_on(slot, c, now) >= limits.llc_taken);
-        let since = instance.taken_since;
-        instance.taken_since = match (taken, since) {
-            (false, _) => 0,
-            (true, 0) => now,
-            (true, since) => since,
-        };
-        self.domains.processes.get_mut(slot).instance = Some(instance);
-        if !taken || since == 0 || now.saturating_sub(since) < limits.llc_taken_ns {
+        let cpus = self.topology.llc_cpus(here).and(&allowed);
+        let taken = cpus.iter().all(|c| self.cpus.other_load(c, now) >= limits.llc_taken);
+        let since = since(taken, instance.taken_since, now);
+        self.domains.update(slot, |i| i.taken_since = since);
+        if !taken || now.saturating_sub(since) < limits.llc_taken_ns {
             return;
         }
         let load = |c: CpuId| self.cpus.load(c, now);
@@ -201,7 +195,7 @@ impl SoftDomain {
 
     /// Back to the LLC it was given first, once that has had room for a while.
     fn return_to_base(&mut self, now: Ns, slot: Slot, out: &mut Answers) {
-        let Some(mut instance) = self.domains.processes.get(slot).instance else { return };
+        let Some(instance) = self.domains.processes.get(slot).instance else { return };
         if self.llc_of(instance.home) == instance.base {
             return;
         }
@@ -209,19 +203,22 @@ impl SoftDomain {
         let allowed = self.allowed(slot);
         let cpus = self.topology.llc_cpus(instance.base).and(&allowed);
         let free = cpus.iter().any(|c| self.cpus.load(c, now) < limits.llc_free);
-        let since = instance.free_since;
-        instance.free_since = match (free, since) {
-            (false, _) => 0,
-            (true, 0) => now,
-            (true, since) => since,
-        };
-        self.domains.processes.get_mut(slot).instance = Some(instance);
+        let since = since(free, instance.free_since, now);
+        self.domains.update(slot, |i| i.free_since = since);
         if free
-            && since != 0
             && now.saturating_sub(since) >= limits.llc_free_ns
             && let Some(to) = self.home_in(now, instance.base, &allowed)
         {
             self.move_home(now, slot, to, MoveReason::Return, out);
         }
+    }
+}
+
+/// Since when something holds, given whether it does now and what was known before; 0 = it does not.
+fn since(holds: bool, before: Ns, now: Ns) -> Ns {
+    match (holds, before) {
+        (false, _) => 0,
+        (true, 0) => now,
+        (true, before) => before,
     }
 }

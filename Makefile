@@ -1,0 +1,46 @@
+# The two commands of the README are `make run` and `make test`; each does all its own set-up on a Debian machine as
+# root. Everything runs in emulated guests but `make run HOST=1`, which schedules this machine.
+
+SETUP   = vm/setup.sh
+BIN     = $(CURDIR)/target/release/scx_soft_domain
+MACHINE = 8
+KERNEL  =
+GUEST   = vm/run $(if $(KERNEL),--kernel $(KERNEL)) --machine $(MACHINE) --env BIN=$(BIN)
+
+.PHONY: help run test lint unit guest-test compare bench vm-shell setup build
+
+help: ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+
+run: ## a fleet of valkey servers in a guest, beside the kernel's default scheduler (HOST=1 ARGS='...': this machine)
+ifeq ($(HOST),1)
+	@$(SETUP) build
+	cargo build --release --quiet
+	exec $(BIN) $(ARGS)
+else
+	@$(SETUP) build guest loads kernel
+	cargo build --release --quiet
+	$(GUEST) --timeout 230 -- bash $(CURDIR)/vm/scenarios/fleet.sh
+endif
+
+test: setup lint unit guest-test ## format, clippy, unit, property and guest tests
+
+setup:
+	@$(SETUP) build guest loads kernel
+
+lint: ## formatting and clippy, warnings are errors
+	cargo fmt --check
+	cargo clippy --quiet --all-targets -- -D warnings
+
+unit:
+	cargo test --quiet
+
+build:
+	cargo build --release --quiet
+
+guest-test: build ## scenarios in guests
+	vm/test
+
+vm-shell: ## a shell in a guest of 8 CPUs
+	@$(SETUP) build guest loads kernel
+	vm/shell
