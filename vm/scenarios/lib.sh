@@ -75,3 +75,112 @@ moves() {
     grep "comm=$1" $T/trace | sed -e 's/.*orig_cpu=\([0-9]*\) dest_cpu=\([0-9]*\).*/\1 \2/' |
         awk -v n="$2" 'int($1 / n) != int($2 / n) {k++} END {print k + 0}'
 }
+
+# burners N [COMMAND PREFIX]: N processes named `burner` that compute for ever once told by `gate`; pids in BURNERS
+BURNERS=()
+burners() {
+    local i n=$1
+    shift
+    [ -e /tmp/burner ] || cp /bin/bash /tmp/burner
+    for i in $(seq "$n"); do
+        # shellcheck disable=SC2016 # for the burner's shell
+        "${@:-env}" /tmp/burner -c 'kill -STOP $$; while :; do :; done' &
+        BURNERS+=($!)
+    done
+}
+# gate: all burners begin
+gate() {
+    local p
+    for p in "${BURNERS[@]}"; do
+        for _ in $(seq 200); do
+            grep -q '^State:.T' "/proc/$p/status" && break
+            sleep 0.05
+        done
+    done
+    kill -CONT "${BURNERS[@]}"
+}
+end_burners() {
+    kill "${BURNERS[@]}"
+    wait "${BURNERS[@]}" 2>/dev/null
+    BURNERS=()
+}
+
+# workers N [SECONDS]: N processes named `worker` that sleep; pids in the array WORKERS
+workers() {
+    local i
+    [ -e /tmp/worker ] || cp /bin/sleep /tmp/worker
+    for i in $(seq "$1"); do
+        /tmp/worker "${2:-1000}" &
+        WORKERS+=($!)
+    done
+}
+
+# clients FIRST LAST [OPTIONS]: one closed-loop client for each of these servers, until end_clients
+clients() {
+    local i first=$1 last=$2
+    shift 2
+    for i in $(seq "$first" "$last"); do
+        valkey-benchmark -p $((7000 + i)) -c 4 -n 100000000 -t set -q "$@" >/dev/null 2>&1 &
+        CLIENTS+=($!)
+    done
+}
+end_clients() {
+    kill "${CLIENTS[@]}"
+    wait "${CLIENTS[@]}" 2>/dev/null
+    CLIENTS=()
+}
+end_servers() {
+    kill "${SERVERS[@]}"
+    wait "${SERVERS[@]}" 2>/dev/null
+    SERVERS=()
+}
+# served FIRST LAST: commands that these servers have processed so far
+served() {
+    local i
+    for i in $(seq "$1" "$2"); do valkey-cli -p $((7000 + i)) info stats; done |
+        awk -F: '/^total_commands_processed/ {s += $2} END {printf "%d\n", s}'
+}
+# rate FIRST LAST SECONDS: their requests per second, all together
+rate() {
+    local c0 c1 t0 t1
+    c0=$(served "$1" "$2") t0=${EPOCHREALTIME/./}
+    sleep "$3"
+    c1=$(served "$1" "$2") t1=${EPOCHREALTIME/./}
+    echo $(((c1 - c0) * 1000000 / (t1 - t0)))
+}
+
+# placed: "PID CPU" of every instance that has a home, as the log tells it up to now
+placed() {
+    awk '{sub(/^\[ *[0-9.]+\] /, "")}
+        $1 == "adopted" || $1 == "moved" {
+            pid = $3; sub(/:$/, "", pid)
+            match($0, /.*CPU [0-9]+/); s = substr($0, 1, RLENGTH); n = split(s, w, " ")
+            cpu[pid] = w[n]
+        }
+        $1 == "left" {pid = $3; sub(/:$/, "", pid); delete cpu[pid]}
+        END {for (p in cpu) print p, cpu[p]}' "$LOG" | sort -n
+}
+# unevenness CPUS: homes in the fullest minus homes in the emptiest group of CPUS consecutive CPUs
+unevenness() {
+    placed | awk -v n="$1" -v cpus="$(nproc)" '{k[int($2 / n)]++}
+        END {min = 1e9; for (g = 0; g < cpus / n; g++) {if (k[g] > max) max = k[g]; if (k[g] + 0 < min) min = k[g] + 0}; print max - min}'
+}
+
+# masks: "TID MASK" of every task; kept FILE: of the tasks in FILE that still live, how many have another mask now
+masks() { grep -H ^Cpus_allowed_list: /proc/[0-9]*/task/*/status 2>/dev/null | sed -E 's|/proc/.*/task/([0-9]+)/.*:\s*|\1 |' | sort; }
+changed_masks() { masks | join "$1" - | awk '$2 != $3 {k++} END {print k + 0}'; }
+
+dispatcher() { pgrep -P "$SCHED_PID" scx_sd_dispatch; }
+# within SECONDS COMMAND...: waits for it to hold
+within() {
+    local end=$((${EPOCHREALTIME/./} + $1 * 1000000))
+    shift
+    until "$@"; do
+        [ "${EPOCHREALTIME/./}" -lt $end ] || return 1
+        sleep 0.05
+    done
+}
+# at_least A B, at_most A B: numbers with a point
+at_least() { awk -v a="$1" -v b="$2" 'BEGIN {exit !(a >= b)}'; }
+at_most() { awk -v a="$1" -v b="$2" 'BEGIN {exit !(a <= b)}'; }
+ratio() { awk -v a="$1" -v b="$2" 'BEGIN {if (b > 0) printf "%.2f\n", a / b; else print "inf"}'; }

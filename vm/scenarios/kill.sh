@@ -1,0 +1,92 @@
+#!/bin/bash
+# Machine 8. Ends of every kind in the middle of load: kill -9 of either process, CPU hotplug, attaching and detaching
+# again and again. (errors.sh has the texts and exit codes.)
+. "${0%/*}/lib.sh"
+cycles=${SHORT:+3}
+cycles=${cycles:-10}
+sysctl=/proc/sys/vm/compact_unevictable_allowed
+
+detached() { [ "$(state)" = disabled ]; }
+gone() { [ -z "$(pgrep -x 'scx_s.*')" ]; }
+kept() { [ "$(cat $sysctl)" = "$allowed" ]; }
+files() { find /tmp /run /dev/shm /sys/fs/bpf -xdev ! -name '*.log' ! -name '*.files' 2>/dev/null | sort; }
+# clean NAME: nothing is left of the scheduler, and the machine goes on
+clean() {
+    check "$1: detached" within 3 detached
+    check "$1: no process is left" within 3 gone
+    check "$1: the sysctl has its value" within 3 kept
+    files >/tmp/after.files
+    n=$(diff /tmp/before.files /tmp/after.files | grep -c '^[<>]')
+    check "$1: no file is left or gone: $n" same "$n" 0
+    n=$(changed_masks /tmp/masks)
+    check "$1: no mask is another: $n" same "$n" 0
+    n=$(rate 1 4 1)
+    check "$1: the servers serve on: $n requests/s" [ "$n" -gt 0 ]
+}
+runs() { [ "$(grep -c ' running: ' "$LOG")" -ge "$1" ]; }
+
+allowed=$(cat $sysctl)
+servers 1 4
+clients 1 4
+burners 4
+gate
+masks >/tmp/masks
+: >/tmp/scheduler.log
+files >/tmp/before.files
+
+say "-- kill -9 of the dispatcher"
+start -P valkey-server
+sleep 1
+kill -9 "$(dispatcher)"
+wait "$SCHED_PID"
+code=$?
+check "the host reports it: exit code $code" same "$code" 1
+clean "killed dispatcher"
+
+say "-- kill -9 of the host"
+start -P valkey-server
+sleep 1
+kill -9 "$SCHED_PID"
+wait "$SCHED_PID" 2>/dev/null
+clean "killed host"
+
+say "-- a CPU goes and comes"
+start -P valkey-server
+sleep 2
+placed >/tmp/homes.log
+last=$(($(nproc) - 1))
+echo 0 >/sys/devices/system/cpu/cpu$last/online
+check "a CPU goes: it restarts" within 30 runs 2
+sleep 1
+n=$(awk -v c="$last" '$2 != c' /tmp/homes.log | while read -r pid cpu; do
+    grep -E "adopted .* $pid .*home CPU" "$LOG" | tail -1 | grep -q "home CPU $cpu " || echo "$pid"
+done | wc -l)
+check "homes on the other CPUs were kept: $n were not" same "$n" 0
+echo 1 >/sys/devices/system/cpu/cpu$last/online
+placed >/tmp/homes2.log
+check "it comes back: it restarts" within 30 runs 3
+sleep 1
+n=$(while read -r pid cpu; do
+    grep -E "adopted .* $pid .*home CPU" "$LOG" | tail -1 | grep -q "home CPU $cpu " || echo "$pid"
+done </tmp/homes2.log | wc -l)
+check "all homes were kept: $n were not" same "$n" 0
+stop
+check "ends with exit code 0: $code" same "$code" 0
+[ $failed = 0 ] || tail -80 "$LOG"
+
+say "-- $cycles times: attach, detach"
+slowest=0
+for _ in $(seq "$cycles"); do
+    start -P valkey-server
+    t=${EPOCHREALTIME/./}
+    kill -INT "$SCHED_PID"
+    within 5 detached
+    t=$(((${EPOCHREALTIME/./} - t) / 1000))
+    [ $t -le $slowest ] || slowest=$t
+    wait "$SCHED_PID"
+    code=$?
+    [ $code = 0 ] || check "ends with exit code 0: $code" same "$code" 0
+done
+check "detached within a second: $slowest ms at most" [ $slowest -lt 1000 ]
+clean "cycles"
+exit $failed
