@@ -100,7 +100,9 @@ impl Domains {
                 self.home_mask.set(instance.home);
             }
         }
-        if !instance.restricted && let Some(n) = self.based.get_mut(instance.base.index()) {
+        if !instance.restricted
+            && let Some(n) = self.based.get_mut(instance.base.index())
+        {
             *n = n.saturating_add_signed(by);
         }
     }
@@ -221,13 +223,13 @@ impl Domains {
             let to = topology.node_llcs(emptiest).iter().min_by_key(|l| (in_llc(l), l.0))?;
             return Some((self.newest_in(*from)?, *to));
         }
-        let from = topology.llcs().max_by_key(|l| (in_llc(l), Reverse(l.0)))?;
-        let same_node = |l: &LlcId| topology.llc_node(*l) == topology.llc_node(from);
-        let to = topology.llcs().min_by_key(|l| (in_llc(l), !same_node(l), l.0))?;
-        if in_llc(&from) <= in_llc(&to) + 1 {
-            return None;
-        }
-        Some((self.newest_in(from)?, to))
+        // Nodes are even now; where all have as many LLCs, even LLCs inside each are even over the machine. Where they
+        // have not, nodes and LLCs cannot both be: then nodes count.
+        topology.nodes().find_map(|n| {
+            let from = topology.node_llcs(n).iter().max_by_key(|l| (in_llc(l), Reverse(l.0)))?;
+            let to = topology.node_llcs(n).iter().min_by_key(|l| (in_llc(l), l.0))?;
+            if in_llc(from) <= in_llc(to) + 1 { None } else { Some((self.newest_in(*from)?, *to)) }
+        })
     }
 
     /// The unrestricted instance of an LLC that came last: it has the least to lose.
