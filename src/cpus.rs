@@ -18,6 +18,8 @@ struct Cpu {
     since: Ns,
     /// A task sent to wait behind it.
     behind: Slot,
+    /// When its current task came back.
+    came_back: Option<Ns>,
 }
 
 /// All CPUs, by number.
@@ -32,7 +34,14 @@ pub struct Cpus {
 impl Cpus {
     /// All idle and unloaded.
     pub fn new(topology: &Topology, half_life: Ns) -> Self {
-        let cpu = Cpu { home: Load::default(), other: Load::default(), current: NONE, since: 0, behind: NONE };
+        let cpu = Cpu {
+            home: Load::default(),
+            other: Load::default(),
+            current: NONE,
+            since: 0,
+            behind: NONE,
+            came_back: None,
+        };
         Cpus { cpus: vec![cpu; topology.cpu_slots()], occupied: CpuMask::EMPTY, half_life }
     }
 
@@ -55,6 +64,7 @@ impl Cpus {
     pub fn came_back(&mut self, cpu: CpuId, slot: Slot, now: Ns) {
         let Some(c) = self.cpus.get_mut(cpu.index()) else { return };
         if c.current == slot {
+            c.came_back = Some(now);
             (c.current, c.since) = (std::mem::replace(&mut c.behind, NONE), now);
         } else if c.behind == slot {
             c.behind = NONE;
@@ -91,6 +101,11 @@ impl Cpus {
     /// `cpu` looks for work: its current task sleeps or has come back; the one behind it is next.
     pub fn asks(&mut self, cpu: CpuId, now: Ns) {
         if let Some(c) = self.cpus.get_mut(cpu.index()) {
+            if c.came_back == Some(now) && c.current != NONE {
+                // Its last task came back in this very pass, so the next one is current already.
+                c.came_back = None;
+                return;
+            }
             (c.current, c.since) = (std::mem::replace(&mut c.behind, NONE), now);
             if c.current == NONE {
                 self.occupied.clear(cpu);
@@ -108,18 +123,19 @@ impl Cpus {
         self.cpus.get(cpu.index()).is_some_and(|c| c.behind != NONE)
     }
 
-    /// Load of `cpu` at `now` by tasks whose home it is: 1024 = always busy.
-    pub fn home_load(&self, cpu: CpuId, now: Ns) -> u32 {
-        self.cpus.get(cpu.index()).map_or(0, |c| c.home.at(now, 0, self.half_life))
+    /// Load of `cpu` by tasks whose home it is, as of its last observation: 1024 = always busy. It does not decay until
+    /// the next one: a busy CPU would seem less so just before it.
+    pub fn home_load(&self, cpu: CpuId) -> u32 {
+        self.cpus.get(cpu.index()).map_or(0, |c| c.home.last())
     }
 
-    /// Load of `cpu` at `now` by all other tasks.
-    pub fn other_load(&self, cpu: CpuId, now: Ns) -> u32 {
-        self.cpus.get(cpu.index()).map_or(0, |c| c.other.at(now, 0, self.half_life))
+    /// Load of `cpu` by all other tasks.
+    pub fn other_load(&self, cpu: CpuId) -> u32 {
+        self.cpus.get(cpu.index()).map_or(0, |c| c.other.last())
     }
 
     /// The two together.
-    pub fn load(&self, cpu: CpuId, now: Ns) -> u32 {
-        self.home_load(cpu, now) + self.other_load(cpu, now)
+    pub fn load(&self, cpu: CpuId) -> u32 {
+        self.home_load(cpu) + self.other_load(cpu)
     }
 }

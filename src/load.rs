@@ -38,6 +38,11 @@ impl Load {
         self.value = (self.value + (u64::from(by) << FRACTION)).min(full);
     }
 
+    /// The load as of the last [`Load::advance`].
+    pub fn last(&self) -> u32 {
+        (self.value >> FRACTION) as u32
+    }
+
     /// The load at `now` if the last `busy` ns were busy, without changing anything.
     pub fn at(&self, now: Ns, busy: Ns, half_life: Ns) -> u32 {
         let mut l = *self;

@@ -202,7 +202,8 @@ impl SoftDomain {
             Cause::Wakeup => {
                 if ran_again {
                     // Weight 1/4: a task changes class within a few wake-ups. (A guess.)
-                    task.burst = (task.burst * 3 + task.charged + ran) / 4;
+                    let last = task.charged.saturating_add(ran);
+                    task.burst = task.burst / 4 * 3 + last / 4;
                 }
                 task.charged = 0;
             }
@@ -213,7 +214,7 @@ impl SoftDomain {
     /// Virtual deadline: virtual start plus what it usually runs, at most one slice, by weight. Earliest deadline
     /// first with a bound on the credit of sleepers, after EEVDF (Stoica and Abdel-Wahab, 1995).
     fn deadline(&mut self, task: &mut Task, llc: LlcId, ran: Ns) -> u64 {
-        let by_weight = |ns: Ns| ns * 100 / u64::from(task.weight.max(1));
+        let by_weight = |ns: Ns| ns.saturating_mul(100) / u64::from(task.weight.max(1));
         let Limits { slice_ns, slice_min_ns, lag_ns, .. } = *self.limits();
         let clock = self.clocks.get(llc.index()).copied().unwrap_or(0);
         let from = self.clocks.get(task.clock_of.index()).copied().unwrap_or(0);
@@ -223,10 +224,13 @@ impl SoftDomain {
         }
         // A sleeper keeps a little credit, and its debt is forgotten: tasks that ran much before they slept, long ago,
         // would wait for many short bursts of others.
-        let debt = if task.cause == Some(Cause::SliceEnd) { by_weight(2 * slice_ns) } else { 0 };
+        // Among tasks that do not sleep the debt must reach over the longest deadline, one slice: else the first of a
+        // heavy task would always come before the deadline of a light one.
+        let debt = if task.cause == Some(Cause::SliceEnd) { by_weight(2 * slice_ns).max(2 * slice_ns) } else { 0 };
         let (least, most) = (clock.saturating_sub(lag_ns), clock.saturating_add(debt));
         task.vtime = task.vtime.saturating_add(by_weight(ran)).clamp(least, most);
-        task.vtime.saturating_add(by_weight(task.burst.max(task.charged).clamp(slice_min_ns / 4, slice_ns)))
+        let request = by_weight(task.burst.max(task.charged).clamp(slice_min_ns / 4, slice_ns));
+        task.vtime.saturating_add(request.min(slice_ns))
     }
 
     /// Tells the kernel side where the task's next wake-up should look, if that changed.
@@ -255,12 +259,36 @@ impl SoftDomain {
     /// Load on `cpu` that is not the instance's own: that of tasks that have no home there, and of other instances
     /// that share it.
     fn others_on(&self, process: Slot, cpu: CpuId, now: Ns) -> u32 {
-        let others = self.cpus.other_load(cpu, now);
+        let others = self.cpus.other_load(cpu);
         if self.domains.homes_on(cpu) < 2 {
             return others;
         }
         let own = self.domains.processes.get(process).load.at(now, 0, self.limits().load_half_life_ns);
-        others + self.cpus.home_load(cpu, now).saturating_sub(own)
+        others + self.cpus.home_load(cpu).saturating_sub(own)
+    }
+
+    /// A thread that was seen runnable before we heard of its creation was taken for a process of its own.
+    fn forget_guess(&mut self, now: Ns, process: Slot, tid: Tid, out: &mut Answers) {
+        if process == NONE {
+            return;
+        }
+        let p = self.domains.processes.get(process);
+        if p.pid.0 == tid.0 && p.threads == 0 {
+            self.leave(now, process, out);
+            self.domains.processes.remove(tid.0);
+        }
+    }
+
+    fn send_untracked(&mut self, r: &Runnable, out: &mut Answers) {
+        self.counters.add(Counter::SentUntracked);
+        out.dispatch.push(Dispatch {
+            tid: r.tid,
+            cpu: r.cpu,
+            slice_ns: self.limits().slice_ns.max(1),
+            vtime: self.clocks.first().copied().unwrap_or(0),
+            generation: r.generation,
+            reason: Reason::Untracked,
+        });
     }
 
     fn send(&mut self, now: Ns, slot: Slot, cpu: CpuId, reason: Reason, out: &mut Answers) {
@@ -316,6 +344,7 @@ impl Policy for SoftDomain {
                         let old = std::mem::replace(&mut self.tasks.get_mut(slot).process, process);
                         if new || old != process {
                             self.domains.processes.get_mut(process).threads += 1;
+                            self.forget_guess(now, old, tid, out);
                         }
                     }
                     None => self.counters.add(Counter::TasksLost),
@@ -328,9 +357,12 @@ impl Policy for SoftDomain {
                         self.counters.add(Counter::ExitedQueued);
                     }
                     self.unwait(slot);
-                    let cpu = self.tasks.get(slot).cpu;
+                    let Task { cpu, process, .. } = *self.tasks.get(slot);
                     self.cpus.came_back(cpu, slot, now);
                     self.tasks.remove(tid.0);
+                    if pid.0 != tid.0 {
+                        self.forget_guess(now, process, tid, out);
+                    }
                     if let Some(p) = self.domains.processes.slot(pid.0) {
                         let p = self.domains.processes.get_mut(p);
                         p.threads = p.threads.saturating_sub(1);
@@ -350,21 +382,19 @@ impl Policy for SoftDomain {
         let Some(slot) = self.tasks.slot_or_insert(r.tid.0, fresh) else {
             // No room: it runs where it was, without a domain.
             self.counters.add(Counter::TasksLost);
-            self.counters.add(Counter::SentUntracked);
-            out.dispatch.push(Dispatch {
-                tid: r.tid,
-                cpu: r.cpu,
-                slice_ns: self.limits().slice_ns.max(1),
-                vtime: self.clocks.first().copied().unwrap_or(0),
-                generation: r.generation,
-                reason: Reason::Untracked,
-            });
+            self.send_untracked(r, out);
             return;
         };
         if self.queues.queue_of(slot).is_some() {
             self.counters.add(Counter::Superseded);
             self.unwait(slot);
         }
+        let usable = r.allowed.and(self.topology.cpus());
+        let Some(first) = usable.first() else {
+            // Only CPUs that came online after we looked: no queue of ours leads there.
+            self.send_untracked(r, out);
+            return;
+        };
         let mut task = *self.tasks.get(slot);
         let ran = Self::charge(&mut task, r);
         self.cpus.came_back(r.cpu, slot, now);
@@ -389,11 +419,7 @@ impl Policy for SoftDomain {
         let llc = self.queue_llc(&task);
         let deadline = self.deadline(&mut task, llc, ran);
         *self.tasks.get_mut(slot) = task;
-        let only = task.allowed.and(self.topology.cpus());
-        let queue = match only.first() {
-            Some(cpu) if only == CpuMask::of(cpu) => self.pinned_queue(cpu),
-            _ => llc.index(),
-        };
+        let queue = if usable == CpuMask::of(first) { self.pinned_queue(first) } else { llc.index() };
         self.wait(queue, slot, deadline);
         self.hint(slot, now, out);
     }

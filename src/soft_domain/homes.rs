@@ -8,7 +8,7 @@ use crate::ids::{CpuId, LlcId, MS, Ns, Pid};
 use crate::limits::FULL_LOAD;
 use crate::queue::Slot;
 use crate::stats::Counter;
-use crate::topology::Distance;
+use crate::topology::{Distance, Level};
 
 /// How often the homes are looked at, ns.
 const TEND_EVERY: Ns = 10 * MS;
@@ -16,6 +16,10 @@ const TEND_EVERY: Ns = 10 * MS;
 /// How long after the last instance came or left the spread is made even: a service that is restarted takes the home
 /// that it left, and nobody moves.
 const SPREAD_AFTER: Ns = 500 * MS;
+
+/// Homes that move in one look to make the spread even: hundreds may have to when half of a fleet ends, and it shall
+/// be even a second after.
+const SPREAD_AT_ONCE: usize = 16;
 
 impl SoftDomain {
     /// A process runs another program: it may become an instance, stay one, or stop being one.
@@ -42,7 +46,7 @@ impl SoftDomain {
         // Its mask as far as we know; the first enqueue of its main thread corrects it.
         let known = self.tasks.slot(process.pid.0).map(|t| self.tasks.get(t).allowed).filter(|m| !m.is_empty());
         let allowed = known.unwrap_or(CpuMask::ALL).and(self.topology.cpus());
-        let load = |c: CpuId| self.cpus.load(c, now);
+        let load = |c: CpuId| self.cpus.load(c);
         let Some(home) = self.domains.choose(&self.topology, &allowed, load) else { return };
         let restricted = allowed != *self.topology.cpus();
         let base = self.llc_of(home);
@@ -87,8 +91,12 @@ impl SoftDomain {
         if allowed.has(instance.home) || allowed.is_empty() {
             return;
         }
-        let load = |c: CpuId| self.cpus.load(c, now);
-        if let Some(to) = self.domains.choose(&self.topology, &allowed, load) {
+        let load = |c: CpuId| self.cpus.load(c);
+        // No further than it must. It is restricted now, so the spread does not count it.
+        let near = allowed.and(self.topology.domain(instance.home, Level::Llc));
+        let in_node = allowed.and(self.topology.domain(instance.home, Level::Node));
+        let nearest = [near, in_node].into_iter().find(|m| !m.is_empty()).unwrap_or(allowed);
+        if let Some(to) = self.domains.choose(&self.topology, &nearest, load) {
             self.move_home(now, slot, to, MoveReason::Mask, out);
             let base = self.llc_of(to);
             self.domains.update(slot, |i| i.base = base);
@@ -99,7 +107,7 @@ impl SoftDomain {
         let process = self.domains.processes.get(slot);
         let Some(instance) = process.instance else { return };
         let from = instance.home;
-        let load = (self.others_on(slot, from, now), self.cpus.load(to, now));
+        let load = (self.others_on(slot, from, now), self.cpus.load(to));
         out.notices.push(Notice::Moved { pid: process.pid, from, to, load, why });
         self.counters.add(match self.topology.distance(from, to) {
             Distance::Machine => Counter::MovesAcrossNode,
@@ -114,7 +122,7 @@ impl SoftDomain {
 
     /// Looks at every instance: less loaded CPU, taken LLC, way back; then at the spread.
     pub(super) fn tend_homes(&mut self, now: Ns, out: &mut Answers) {
-        self.homes_due = now + TEND_EVERY;
+        self.homes_due = now.saturating_add(TEND_EVERY);
         for i in 0..self.domains.instances.len() {
             let Some(slot) = self.domains.instances.get(i).copied() else { break };
             if !self.move_inside_llc(now, slot, out) {
@@ -122,19 +130,20 @@ impl SoftDomain {
                 self.return_to_base(now, slot, out);
             }
         }
-        if now.saturating_sub(self.population_changed) > SPREAD_AFTER
-            && let Some((slot, llc)) = self.domains.uneven(&self.topology)
-        {
+        if now.saturating_sub(self.population_changed) <= SPREAD_AFTER {
+            return;
+        }
+        for _ in 0..SPREAD_AT_ONCE {
+            let Some((slot, llc)) = self.domains.uneven(&self.topology) else { break };
             let cpus = *self.topology.llc_cpus(llc);
-            if let Some(to) = self.home_in(now, llc, &cpus) {
-                self.move_home(now, slot, to, MoveReason::Spread, out);
-                self.domains.update(slot, |i| i.base = llc);
-            }
+            let Some(to) = self.home_in(llc, &cpus) else { break };
+            self.move_home(now, slot, to, MoveReason::Spread, out);
+            self.domains.update(slot, |i| i.base = llc);
         }
     }
 
-    fn home_in(&self, now: Ns, llc: LlcId, allowed: &CpuMask) -> Option<CpuId> {
-        self.domains.choose_in(&self.topology, llc, allowed, |c| self.cpus.load(c, now))
+    fn home_in(&self, llc: LlcId, allowed: &CpuMask) -> Option<CpuId> {
+        self.domains.choose_in(&self.topology, llc, allowed, |c| self.cpus.load(c))
     }
 
     fn allowed(&self, slot: Slot) -> CpuMask {
@@ -152,7 +161,7 @@ impl SoftDomain {
         let cpus = self.topology.llc_cpus(self.llc_of(instance.home)).and(&self.allowed(slot)).minus(home);
         let here = self.others_on(slot, instance.home, now)
             + u32::from(self.domains.homes_on(instance.home).saturating_sub(1)) * (FULL_LOAD / 4);
-        let cost = |c: CpuId| self.domains.cost(c, self.cpus.load(c, now));
+        let cost = |c: CpuId| self.domains.cost(c, self.cpus.load(c));
         let best = cpus.iter().min_by_key(|c| (cost(*c), c.0)).filter(|c| cost(*c) + limits.home_margin <= here);
         let since = since(best.is_some(), instance.crowded_since, now);
         self.domains.update(slot, |i| i.crowded_since = since);
@@ -171,13 +180,13 @@ impl SoftDomain {
         let allowed = self.allowed(slot);
         let here = self.llc_of(instance.home);
         let cpus = self.topology.llc_cpus(here).and(&allowed);
-        let taken = cpus.iter().all(|c| self.cpus.other_load(c, now) >= limits.llc_taken);
+        let taken = cpus.iter().all(|c| self.cpus.other_load(c) >= limits.llc_taken);
         let since = since(taken, instance.taken_since, now);
         self.domains.update(slot, |i| i.taken_since = since);
         if !taken || now.saturating_sub(since) < limits.llc_taken_ns {
             return;
         }
-        let load = |c: CpuId| self.cpus.load(c, now);
+        let load = |c: CpuId| self.cpus.load(c);
         let node = self.topology.llc_node(here);
         let room = |l: &LlcId| {
             self.topology.llc_cpus(*l).and(&allowed).iter().map(load).min().unwrap_or(u32::MAX) < limits.llc_free
@@ -187,7 +196,7 @@ impl SoftDomain {
             .llcs()
             .filter(|l| *l != here && room(l))
             .min_by_key(|l| (self.topology.llc_node(*l) != node, self.llc_load(now, *l), l.0))
-            .and_then(|l| self.home_in(now, l, &allowed));
+            .and_then(|l| self.home_in(l, &allowed));
         if let Some(to) = to {
             self.move_home(now, slot, to, MoveReason::LlcTaken, out);
         }
@@ -202,12 +211,12 @@ impl SoftDomain {
         let limits = *self.limits();
         let allowed = self.allowed(slot);
         let cpus = self.topology.llc_cpus(instance.base).and(&allowed);
-        let free = cpus.iter().any(|c| self.cpus.load(c, now) < limits.llc_free);
+        let free = cpus.iter().any(|c| self.cpus.load(c) < limits.llc_free);
         let since = since(free, instance.free_since, now);
         self.domains.update(slot, |i| i.free_since = since);
         if free
             && now.saturating_sub(since) >= limits.llc_free_ns
-            && let Some(to) = self.home_in(now, instance.base, &allowed)
+            && let Some(to) = self.home_in(instance.base, &allowed)
         {
             self.move_home(now, slot, to, MoveReason::Return, out);
         }

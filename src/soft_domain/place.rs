@@ -11,6 +11,10 @@ use crate::queue::{NONE, Slot};
 /// forbid the free CPUs to the tasks in front.
 const LOOK: usize = 32;
 
+/// The same while a CPU of the queue's LLC stays free: a crowd that may use only other CPUs shall not hide the task
+/// that may use this one.
+const LOOK_FAR: usize = 512;
+
 /// A task was sent behind another at least this long ago: by now it has run. (The shim tells us nothing of it until it
 /// comes back.)
 const BEHIND_IS_OVER: Ns = 2 * MS;
@@ -18,25 +22,37 @@ const BEHIND_IS_OVER: Ns = 2 * MS;
 /// Load that a process is thought to bring to the LLC that it was just given, 1/1024 CPU.
 const PROMISE: u32 = FULL_LOAD / 2;
 
+/// Tasks of the LLC's queue that may be due before one that has a single CPU.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rivals {
+    /// They go first.
+    First,
+    /// They have had their turn.
+    Served,
+}
+
 impl SoftDomain {
     /// Gives tasks to the CPUs of `ready`, at most one to each.
     pub(super) fn place(&mut self, now: Ns, ready: &Ready, out: &mut Answers) {
         let mut free = ready.idle.and(self.topology.cpus());
         if let Some(cpu) = ready.asking.filter(|c| self.topology.cpu(*c).is_some()) {
-            // A task already waits in this CPU's own queue and runs next.
+            // A task already waits in this CPU's own queue and runs next; with another one there, no other CPU would
+            // ever get these two. If it has gone, the CPU has nothing to run and asks again at once.
             let next = self.cpus.current(cpu).is_some_and(|(_, since)| now.saturating_sub(since) < BEHIND_IS_OVER);
-            if !next || !self.waiting_cpus.is_empty() || !self.waiting_llcs.is_empty() {
+            if !next {
                 free.set(cpu);
             }
         }
         self.place_overdue(now, &mut free, out);
-        self.place_pinned(now, &mut free, out);
+        self.place_pinned(now, &mut free, Rivals::First, out);
         for llc in self.waiting_llcs.iter().map(|c| LlcId(c.0)) {
             if free.is_empty() {
                 break;
             }
             self.place_llc(now, llc, ready.asking, &mut free, out);
         }
+        // What stood before them did not want these CPUs.
+        self.place_pinned(now, &mut free, Rivals::Served, out);
         self.spill(now, &mut free, out);
         if let Some(cpu) = ready.asking {
             self.send_back_displaced(now, cpu, out);
@@ -52,13 +68,22 @@ impl SoftDomain {
         now.saturating_sub(self.tasks.get(slot).enqueued_at)
     }
 
-    /// The age bound: of each queue at most one task, so that one late crowd does not end all order by deadline.
+    /// The age bound: the oldest of each queue, the longest wait first, so that no late crowd keeps the CPUs from the
+    /// late tasks of another queue.
     fn place_overdue(&mut self, now: Ns, free: &mut CpuMask, out: &mut Answers) {
         let bound = self.limits().age_bound_ns;
-        let llcs = self.waiting_llcs.iter().map(CpuId::index);
         let first = self.topology.nr_llcs();
-        for queue in llcs.chain(self.waiting_cpus.iter().map(move |c| first + c.index())) {
-            let Some(slot) = self.queues.oldest(queue).filter(|s| self.waited(*s, now) > bound) else { continue };
+        let mut last = None;
+        for _ in 0..LOOK {
+            let llcs = self.waiting_llcs.iter().map(CpuId::index);
+            let pinned = free.and(&self.waiting_cpus).iter().map(|c| first + c.index());
+            let overdue = llcs.chain(pinned).filter_map(|queue| {
+                let slot = self.queues.oldest(queue).filter(|s| self.waited(*s, now) > bound)?;
+                let place = (self.tasks.get(slot).enqueued_at, queue);
+                (last < Some(place)).then_some((place, slot))
+            });
+            let Some((place, slot)) = overdue.min().filter(|_| !free.is_empty()) else { return };
+            last = Some(place);
             let usable = free.and(&self.tasks.get(slot).allowed);
             let near = usable.and(self.topology.llc_cpus(self.tasks.get(slot).clock_of));
             if let Some(cpu) = near.first().or_else(|| usable.first()) {
@@ -68,11 +93,11 @@ impl SoftDomain {
     }
 
     /// Tasks that have one CPU only, where they are due before the LLC's first.
-    fn place_pinned(&mut self, now: Ns, free: &mut CpuMask, out: &mut Answers) {
+    fn place_pinned(&mut self, now: Ns, free: &mut CpuMask, rivals: Rivals, out: &mut Answers) {
         for cpu in free.and(&self.waiting_cpus).iter() {
             let Some(slot) = self.queues.first(self.pinned_queue(cpu)) else { continue };
             let rival = self.queues.first(self.llc_of(cpu).index()).and_then(|s| self.queues.deadline(s));
-            if self.queues.deadline(slot) <= rival.or(Some(u64::MAX)) {
+            if rivals == Rivals::Served || self.queues.deadline(slot) <= rival.or(Some(u64::MAX)) {
                 self.put(now, slot, cpu, Reason::Mask, free, out);
             }
         }
@@ -81,8 +106,11 @@ impl SoftDomain {
     /// One LLC's queue from the earliest deadline on.
     fn place_llc(&mut self, now: Ns, llc: LlcId, asking: Option<CpuId>, free: &mut CpuMask, out: &mut Answers) {
         let mut next = self.queues.first(llc.index());
-        for _ in 0..LOOK {
+        for look in 0..LOOK_FAR {
             let Some(slot) = next else { return };
+            if look >= LOOK && !free.intersects(self.topology.llc_cpus(llc)) {
+                return;
+            }
             next = self.queues.next(slot);
             let task = *self.tasks.get(slot);
             if let Some((cpu, reason)) = self.choose_cpu(now, &task, llc, asking, free) {
@@ -162,7 +190,7 @@ impl SoftDomain {
     pub(super) fn llc_load(&self, now: Ns, llc: LlcId) -> u32 {
         let cpus = self.topology.llc_cpus(llc);
         let n = cpus.count().max(1) as u32;
-        let busy: u32 = cpus.iter().map(|c| self.cpus.load(c, now)).sum();
+        let busy: u32 = cpus.iter().map(|c| self.cpus.load(c)).sum();
         let half_life = 4 * self.limits().load_half_life_ns;
         let promised = self.promised.get(llc.index()).map_or(0, |p| p.at(now, 0, half_life));
         (busy + promised + self.queues.len(llc.index()) as u32 * FULL_LOAD) / n
