@@ -1,0 +1,10 @@
+//! The policy on a made-up machine: what holds for any order of events on any topology.
+
+mod fairness;
+mod foreign;
+mod machine;
+mod properties;
+mod script;
+mod spread;
+#[path = "../support/mod.rs"]
+mod support;
