@@ -15,6 +15,7 @@ use crate::eyes::{Eyes, ShimWord};
 use anyhow::{Context, Result};
 use libbpf_rs::OpenObject;
 use libbpf_rs::skel::SkelBuilder;
+use scx_utils::compat;
 use soft_domain::channel::{Channel, End, EndKind, Phase};
 use soft_domain::cpumask::CpuMask;
 use soft_domain::event::{Answers, Cause, Dispatch, Notice, ProcessEvent, Ready, Runnable};
@@ -37,7 +38,7 @@ const ON_ITS_WAY: Ns = 10 * MS;
 /// How often the counters are shown to the host, which looks twice a second.
 const PUBLISH_EVERY: Ns = 100 * MS;
 
-/// SCX_ENQ_WAKEUP of the kernel's enqueue flags.
+/// The kernel's `SCX_ENQ_WAKEUP`, where its BTF does not tell; newer kernels have moved the bit.
 const ENQ_WAKEUP: u64 = 1;
 
 /// Options of the shim and the loop.
@@ -67,6 +68,7 @@ pub fn run(
 ) -> Result<End> {
     let tid = Tid(std::process::id() as i32);
     let word = shim_word()?;
+    let enq_wakeup = compat::read_enum("scx_enq_flags", "SCX_ENQ_WAKEUP").unwrap_or(ENQ_WAKEUP);
     let mut eyes_object = MaybeUninit::uninit();
     let mut eyes = Eyes::load(&mut eyes_object, topology, tid, &word).context("eyes.bpf.c")?;
     let mut answers = Answers::with_capacity(MAX_CPUS * 2);
@@ -97,6 +99,7 @@ pub fn run(
         spent: vec![(0, 0); MAX_CPUS],
         observe_due: 0,
         undrained: Undrained::default(),
+        enq_wakeup,
         answers,
         outlet,
     };
@@ -151,6 +154,7 @@ struct Dispatcher<'a, 'b> {
     spent: Vec<(Ns, Ns)>,
     observe_due: Ns,
     undrained: Undrained,
+    enq_wakeup: u64,
     answers: Answers,
     outlet: Outlet<'a>,
 }
@@ -228,7 +232,7 @@ impl Dispatcher<'_, '_> {
                     self.outlet.counters.add(Counter::Records);
                     // A thread created a moment ago: its fork came before its first record.
                     self.eyes.process_events(|e| policy.process(now, e, out));
-                    policy.enqueue(now, &runnable(&mut self.affinity, now, &task), out);
+                    policy.enqueue(now, &runnable(&mut self.affinity, now, &task, self.enq_wakeup), out);
                 }
                 Ok(None) | Err(_) => break,
             }
@@ -247,7 +251,7 @@ impl Dispatcher<'_, '_> {
         let mut ready = Ready { asking, idle };
         for cpu in idle.iter() {
             if let Some((seq, sent)) = self.on_its_way[cpu.index()] {
-                if self.eyes.cpu(cpu).seq == seq && now.saturating_sub(sent) < ON_ITS_WAY {
+                if self.eyes.switches(cpu) == seq && now.saturating_sub(sent) < ON_ITS_WAY {
                     ready.idle.clear(cpu);
                 } else {
                     self.on_its_way[cpu.index()] = None;
@@ -270,7 +274,7 @@ impl Dispatcher<'_, '_> {
         let mut sent = 0;
         for d in self.answers.dispatch.iter().filter(others) {
             sent += u64::from(send(bpf, d, &mut self.outlet.counters));
-            self.on_its_way[d.cpu.index() % MAX_CPUS] = Some((self.eyes.cpu(d.cpu).seq, now));
+            self.on_its_way[d.cpu.index() % MAX_CPUS] = Some((self.eyes.switches(d.cpu), now));
         }
         for d in self.answers.dispatch.iter().filter(own) {
             sent += u64::from(send(bpf, d, &mut self.outlet.counters));
@@ -282,6 +286,7 @@ impl Dispatcher<'_, '_> {
             self.publish(bpf, policy);
         }
         self.eyes.set_parked(policy.waiting() as u64);
+        self.eyes.set_preempt(self.answers.preempt);
         // More than one record: come back right after the first is drained, until all are. Tasks that wait although no
         // CPU is at work (one is on its way there, or was): nobody else would ask, so come back too.
         let given = self.answers.dispatch.iter().any(|d| Some(d.cpu) == asking);
@@ -328,13 +333,13 @@ fn send(bpf: &mut BpfScheduler, d: &Dispatch, counters: &mut Counters) -> bool {
     sent.is_ok()
 }
 
-fn runnable(affinity: &mut Affinity, now: Ns, t: &QueuedTask) -> Runnable {
+fn runnable(affinity: &mut Affinity, now: Ns, t: &QueuedTask, enq_wakeup: u64) -> Runnable {
     let cpu = CpuId(t.cpu.clamp(0, MAX_CPUS as i32 - 1) as u16);
     Runnable {
         tid: Tid(t.pid),
         cpu,
         allowed: affinity.of(now, Tid(t.pid), cpu, t.nr_cpus_allowed),
-        cause: if t.flags & ENQ_WAKEUP != 0 || t.start_ts == 0 { Cause::Wakeup } else { Cause::SliceEnd },
+        cause: if t.flags & enq_wakeup != 0 || t.start_ts == 0 { Cause::Wakeup } else { Cause::SliceEnd },
         since_wakeup_ns: t.exec_runtime,
         stint_ns: t.stop_ts.saturating_sub(t.start_ts),
         started: t.start_ts,

@@ -267,12 +267,19 @@ pub struct Answers {
     pub hints: Vec<Hint>,
     /// For the operator.
     pub notices: Vec<Notice>,
+    /// A CPU that should look for work at once although its task goes on: a more urgent one waits for it.
+    pub preempt: Option<CpuId>,
 }
 
 impl Answers {
     /// Room for `n` of each, so that a pass does not allocate.
     pub fn with_capacity(n: usize) -> Self {
-        Answers { dispatch: Vec::with_capacity(n), hints: Vec::with_capacity(n), notices: Vec::with_capacity(n) }
+        Answers {
+            dispatch: Vec::with_capacity(n),
+            hints: Vec::with_capacity(n),
+            notices: Vec::with_capacity(n),
+            preempt: None,
+        }
     }
 
     /// Empty, with the memory kept.
@@ -280,5 +287,6 @@ impl Answers {
         self.dispatch.clear();
         self.hints.clear();
         self.notices.clear();
+        self.preempt = None;
     }
 }

@@ -51,15 +51,6 @@ pub struct Eyes<'a> {
     _links: Vec<libbpf_rs::Link>,
 }
 
-/// What a CPU does just now.
-#[derive(Clone, Copy, Debug)]
-pub struct CpuNow {
-    /// The running thread; 0 when idle.
-    pub tid: u32,
-    /// Counts switches.
-    pub seq: u32,
-}
-
 impl<'a> Eyes<'a> {
     /// Loads and attaches the object; `scheduler` is the dispatch thread. Errors when the kernel refuses it: the
     /// caller goes on without.
@@ -142,15 +133,24 @@ impl<'a> Eyes<'a> {
         self.skel.maps.bss_data.as_mut().expect("eyes .bss")
     }
 
+    fn data(&mut self) -> &mut types::data {
+        self.skel.maps.data_data.as_mut().expect("eyes .data")
+    }
+
     /// How many tasks wait in user space: while not 0, the next CPU with nothing to run asks.
     pub fn set_parked(&mut self, n: u64) {
         volatile_write(&mut self.bss().parked, n);
     }
 
-    /// What `cpu` does now.
-    pub fn cpu(&mut self, cpu: CpuId) -> CpuNow {
-        let s = &mut self.bss().cpus[cpu.index() % MAX_CPUS];
-        CpuNow { tid: volatile_read(&s.tid), seq: volatile_read(&s.seq) }
+    /// Once we have left our CPU, `cpu` looks for work at once, whatever runs there.
+    pub fn set_preempt(&mut self, cpu: Option<CpuId>) {
+        let none = MAX_CPUS as u32;
+        volatile_write(&mut self.data().preempt_cpu, cpu.map_or(none, |c| u32::from(c.0)));
+    }
+
+    /// How often `cpu` has switched.
+    pub fn switches(&mut self, cpu: CpuId) -> u32 {
+        volatile_read(&self.bss().cpus[cpu.index() % MAX_CPUS].seq)
     }
 
     /// Time that `cpu` has spent until `now`: for tasks at their home, and for others; ns since the load.

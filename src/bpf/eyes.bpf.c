@@ -36,6 +36,7 @@ u32 preempt_margin = 2;		/* current's rank must exceed the woken one's by this m
 u64 preempt_gap_ns = 1000000;	/* at least this long between two preemptions of one CPU */
 u64 proc_dropped;		/* process events that found the ring full */
 u64 parked;			/* tasks that wait for a decision in user space */
+u32 preempt_cpu = EYES_MAX_CPUS;	/* preempt this CPU as soon as the scheduler has left its own; no CPU = none */
 u32 scheduler_runs;		/* the scheduler is on some CPU and will look at the ring before it leaves */
 
 struct eyes_proc proc_layout;	/* never used: makes the skeleton carry the type of the ring's records */
@@ -174,6 +175,17 @@ static void kick_idle(u32 cpu)
 	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
+static void kick_preempt(u32 cpu, u64 now)
+{
+	struct eyes_cpu *s = cpu_of(cpu);
+
+	if (now - s->preempt_ns < preempt_gap_ns)
+		return;
+	s->preempt_ns = now;
+	s->kicks_preempt++;
+	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+}
+
 static void woken(struct task_struct *p)
 {
 	u64 now, hint = hint_of(p->pid);
@@ -202,11 +214,8 @@ static void woken(struct task_struct *p)
 	current_rank = log2_us(now - s->since_ns);
 	if (current_rank < HINT_RANK(hint_of(s->tid)))
 		current_rank = HINT_RANK(hint_of(s->tid));
-	if (rank + preempt_margin > current_rank || now - s->preempt_ns < preempt_gap_ns)
-		return;
-	s->preempt_ns = now;
-	s->kicks_preempt++;
-	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	if (rank + preempt_margin <= current_rank)
+		kick_preempt(cpu, now);
 }
 
 SEC("tp_btf/sched_wakeup")
@@ -286,6 +295,8 @@ int BPF_PROG(eyes_switch, bool preempt, struct task_struct *prev, struct task_st
 	if (prev->pid == scheduler_tid) {
 		scheduler_runs = 0;
 		set_nr_scheduled(parked);
+		if (preempt_cpu < nr_cpu_ids)
+			kick_preempt(preempt_cpu, now);
 	} else if (next->pid == scheduler_tid) {
 		scheduler_runs = 1;
 	}

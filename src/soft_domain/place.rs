@@ -57,6 +57,19 @@ impl SoftDomain {
         if let Some(cpu) = ready.asking {
             self.send_back_displaced(now, cpu, out);
         }
+        out.preempt = self.worth_preempting(now, ready.asking);
+    }
+
+    /// The CPU of a task that just woke up, still waits, and is clearly more urgent than what runs there. The kernel
+    /// side preempts at the wake-up itself; but if we took the record on another CPU first, that kick found nothing.
+    fn worth_preempting(&self, now: Ns, asking: Option<CpuId>) -> Option<CpuId> {
+        self.waiting_llcs.iter().find_map(|llc| {
+            let task = self.tasks.get(self.queues.first(llc.index())?);
+            let cpu = self.home_of(task).unwrap_or(task.cpu);
+            let (current, _) = self.cpus.current(cpu)?;
+            let woke = task.cause == Some(Cause::Wakeup) && task.enqueued_at == now && task.allowed.has(cpu);
+            (woke && Some(cpu) != asking && task.rank() + 2 <= self.tasks.get(current).rank()).then_some(cpu)
+        })
     }
 
     fn put(&mut self, now: Ns, slot: Slot, cpu: CpuId, reason: Reason, free: &mut CpuMask, out: &mut Answers) {
