@@ -59,6 +59,8 @@ pub enum EndKind {
     Ejected = 2,
     /// It could not start, or gave up by itself.
     Failed = 3,
+    /// It panicked.
+    Crashed = 4,
 }
 
 /// Why a dispatcher ended.
@@ -251,6 +253,7 @@ impl Channel {
             1 => EndKind::Asked,
             2 => EndKind::Ejected,
             3 => EndKind::Failed,
+            4 => EndKind::Crashed,
             _ => return None,
         };
         Some(End {

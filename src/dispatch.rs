@@ -1,7 +1,6 @@
 //! The dispatch process up to the loop, and what it does if it outlives its host.
 
 use crate::dispatcher;
-use crate::options::Options;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{PidfdFlags, Signal};
@@ -11,6 +10,7 @@ use soft_domain::host::supervisor::{LOOK_STOPPING, PATIENCE};
 use soft_domain::host::sysctl::Saved;
 use soft_domain::host::sysfs::read_topology;
 use soft_domain::host::{journal, partial, scan};
+use soft_domain::options::Options;
 use soft_domain::policies;
 use soft_domain::soft_domain::Settings;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -32,6 +32,7 @@ pub fn main(options: &Options, channel_fd: i32) {
     // Ctrl-C at the terminal is for the host.
     let _ = rustix::process::setsid();
     let _ = rustix::thread::set_name(c"scx_sd_dispatch");
+    report_panics(&channel);
     let end = watch_host(&channel, options.partial).and_then(|()| schedule(options, &channel));
     let end = end.unwrap_or_else(|e| End {
         kind: EndKind::Failed,
@@ -45,6 +46,16 @@ pub fn main(options: &Options, channel_fd: i32) {
     if options.partial && !host_lives(&channel) {
         partial::release_all(Path::new("/proc"));
     }
+}
+
+/// A panic is told to the host in words. The standard hook might read debug symbols, for which the locked memory is
+/// too small, and write to a terminal, which may wait for a task that nobody schedules.
+fn report_panics(channel: &Arc<Channel>) {
+    let channel = channel.clone();
+    std::panic::set_hook(Box::new(move |info| {
+        let text = format!("it panicked: {info}");
+        channel.set_end(&End { kind: EndKind::Crashed, kernel_kind: 0, kernel_code: 0, restart: false, text });
+    }));
 }
 
 /// Starts the thread that ends this process when the host dies, whatever kills it. A signal at the parent's death

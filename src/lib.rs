@@ -12,6 +12,7 @@ pub mod host;
 pub mod ids;
 pub mod limits;
 pub mod load;
+pub mod options;
 pub mod policies;
 pub mod policy;
 pub mod queue;

@@ -17,15 +17,14 @@ mod eyes;
 mod eyes_skel {
     include!(concat!(env!("OUT_DIR"), "/eyes_skel.rs"));
 }
-mod options;
 
-use crate::options::{Command, Options, Parsed};
 use soft_domain::host::exit::{Exit, Failure};
 use soft_domain::host::journal::{self, Journal, plain};
 use soft_domain::host::preflight::{self, Roots, checks, first_failure};
 use soft_domain::host::scan;
 use soft_domain::host::supervisor::{Plan, supervise};
 use soft_domain::host::sysfs::read_topology;
+use soft_domain::options::{self, Command, Options, Parsed};
 use std::ffi::OsString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
@@ -44,7 +43,7 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &[OsString]) -> Result<(), Failure> {
-    let options = match Options::parse(args.iter().cloned())? {
+    let options = match Options::parse(args.iter().cloned(), &version())? {
         Parsed::Options(options) => options,
         Parsed::Text(text) => {
             plain(text.trim_end());
@@ -109,7 +108,7 @@ fn spawn(args: &[OsString], channel: BorrowedFd<'_>) -> std::io::Result<Child> {
 
 /// What is printed before the start.
 fn start_text(options: &Options, topology: &soft_domain::topology::Topology) {
-    plain(format_args!("scx_soft_domain {}, kernel {}\n", options::version(), preflight::kernel_release()));
+    plain(format_args!("scx_soft_domain {}, kernel {}\n", version(), preflight::kernel_release()));
     plain(format_args!("options\n{}", options.in_force()));
     plain(format_args!("topology: {topology}"));
     let found = scan::instances(Path::new("/proc"), &options.services).unwrap_or_default();
@@ -124,6 +123,17 @@ fn start_text(options: &Options, topology: &soft_domain::topology::Topology) {
         }
     }
     plain("");
+}
+
+/// Version and commit, and the crates that matter.
+fn version() -> String {
+    format!(
+        "{} ({})\nscx_rustland_core {}, scx_utils {}",
+        env!("CARGO_PKG_VERSION"),
+        env!("SOFT_DOMAIN_COMMIT"),
+        scx_rustland_core::VERSION,
+        *scx_utils::build_id::SCX_CARGO_VERSION
+    )
 }
 
 /// `check`: the tree, and on the machine itself whether it can run the scheduler.

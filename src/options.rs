@@ -2,14 +2,14 @@
 
 mod limits;
 
-use crate::options::limits::{LimitSetting, limit_setting};
+use crate::host::exit::{Exit, Failure};
+use crate::ids::US;
+use crate::limits::Limits;
+use crate::policies;
+use crate::service::Pattern;
+use crate::topology::Level;
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
-use soft_domain::host::exit::{Exit, Failure};
-use soft_domain::ids::US;
-use soft_domain::limits::Limits;
-use soft_domain::policies;
-use soft_domain::service::Pattern;
-use soft_domain::topology::Level;
+use limits::{LimitSetting, limit_setting};
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -110,9 +110,9 @@ pub enum Parsed {
 }
 
 impl Options {
-    /// Parses and checks everything that can be told without looking at the machine.
-    pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure> {
-        let command = Options::command().version(leak(version())).after_help(leak(after_help()));
+    /// Parses and checks everything that can be told without looking at the machine. `version` is for `--version`.
+    pub fn parse(args: impl IntoIterator<Item = OsString>, version: &str) -> Result<Parsed, Failure> {
+        let command = Options::command().version(leak(version.to_owned())).after_help(leak(after_help()));
         let matches = match command.try_get_matches_from(args) {
             Ok(matches) => matches,
             Err(e) if !e.use_stderr() => return Ok(Parsed::Text(e.render().to_string())),
@@ -162,8 +162,7 @@ impl Options {
     /// The options in force, one per line, for the start-up text.
     pub fn in_force(&self) -> String {
         let limits = self.limits().unwrap_or_default();
-        let services: Vec<String> =
-            self.services.iter().map(|p| soft_domain::host::report::escaped(&p.text())).collect();
+        let services: Vec<String> = self.services.iter().map(|p| crate::host::report::escaped(&p.text())).collect();
         let mut text = String::new();
         let mut line = |name: &str, value: String| {
             let _ = writeln!(text, "  {name:<10} {value}");
@@ -186,17 +185,6 @@ impl Options {
 /// The table of `--help-limits`.
 pub fn help_limits() -> String {
     limits::table()
-}
-
-/// Name, version, commit, and the crates that matter.
-pub fn version() -> String {
-    format!(
-        "{} ({})\nscx_rustland_core {}, scx_utils {}",
-        env!("CARGO_PKG_VERSION"),
-        env!("SOFT_DOMAIN_COMMIT"),
-        scx_rustland_core::VERSION,
-        *scx_utils::build_id::SCX_CARGO_VERSION
-    )
 }
 
 fn after_help() -> String {
@@ -241,7 +229,7 @@ fn pattern(text: &str) -> Result<Pattern, String> {
 }
 
 fn level(text: &str) -> Result<Level, String> {
-    text.parse().map_err(|e: soft_domain::topology::UnknownLevel| e.to_string())
+    text.parse().map_err(|e: crate::topology::UnknownLevel| e.to_string())
 }
 
 fn slice(text: &str) -> Result<u64, String> {
@@ -259,3 +247,6 @@ fn policy(text: &str) -> Result<String, String> {
     }
     Err(format!("there is no such policy: use {}", names.join(" or ")))
 }
+
+#[cfg(test)]
+mod tests;

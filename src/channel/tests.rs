@@ -101,7 +101,7 @@ fn scribble(channel: &Channel, seed: u64, ones: bool) {
     };
     let s = channel.shared();
     s.phase.store(next() as u32, Relaxed);
-    s.end_kind.store(next() as u32 % 5, Relaxed);
+    s.end_kind.store(next() as u32 % 6, Relaxed);
     s.end_text.set("");
     let noise: Vec<u8> = (0..200).flat_map(|_| next().to_le_bytes()).collect();
     s.end_text.fill(&noise);
@@ -110,7 +110,7 @@ fn scribble(channel: &Channel, seed: u64, ones: bool) {
     for r in &s.ring {
         // Half of the records with a kind that exists.
         let mut words: [u64; WORDS] = std::array::from_fn(|_| next());
-        if words[0] % 2 == 0 {
+        if words[0].is_multiple_of(2) {
             words[1] = (words[1] & !0xff) | (words[0] % 6);
             words[2] &= 0x7fff_ffff;
         }

@@ -90,7 +90,8 @@ fn permission() -> Result<String, Failure> {
     let lockable = rustix::process::getrlimit(rustix::process::Resource::Memlock).maximum.is_none();
     for (capability, name, what) in CAPABILITIES {
         let about_memory = capability == CapabilitySet::SYS_RESOURCE || capability == CapabilitySet::IPC_LOCK;
-        if !have.contains(capability) && !(lockable && about_memory) {
+        let spared = lockable && about_memory;
+        if !spared && !have.contains(capability) {
             return failure(format!(
                 "root without {name}, which it takes to {what}; run it outside the container, or grant {name}"
             ));

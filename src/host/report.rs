@@ -242,3 +242,6 @@ pub fn own_cost(counters: &mut Counters, since: &Stat, until: &Stat, ticks_per_s
     counters.set(Counter::OwnMinorFaults, until.minor_faults.saturating_sub(since.minor_faults));
     counters.set(Counter::OwnMajorFaults, until.major_faults.saturating_sub(since.major_faults));
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! `--limit NAME=VALUE`: the policy's thresholds by name, with units.
 
-use soft_domain::ids::{MS, Ns, US};
-use soft_domain::limits::{FULL_LOAD, Limits};
+use crate::ids::{MS, Ns, US};
+use crate::limits::{FULL_LOAD, Limits};
 use std::fmt::Write;
 
 /// Where a threshold lies.

@@ -120,6 +120,22 @@ case_summary() {
     kill $service
 }
 
+case_busy() {
+    local i burners=()
+    start || return
+    for i in 1 2 3 4 5 6; do while :; do :; done & burners+=($!); done
+    sleep 2
+    kill -INT $HOST
+    check "busy machine: detached within a second" until_ 1 detached
+    ended "busy machine" 0
+    start || return
+    kill -9 $HOST
+    check "busy machine, kill -9 of the host: detached within a second" until_ 1 detached
+    wait $HOST 2>/dev/null
+    clean "busy machine, kill -9 of the host"
+    kill "${burners[@]}"
+}
+
 case_kill() {
     start || return
     kill -9 "$DISPATCHER"
@@ -201,7 +217,7 @@ case_partial() {
 }
 
 [ "$(cat $SYSCTL)" = 1 ] || echo 1 >$SYSCTL
-for c in ${*:-preflight stop summary kill ejected partial hotplug hang}; do
+for c in ${*:-preflight stop summary busy kill ejected partial hotplug hang}; do
     echo "-- $c"
     "case_$c"
 done

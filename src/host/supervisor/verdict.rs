@@ -39,6 +39,9 @@ pub fn verdict(gone: Gone, occupied: Option<String>, changed: bool) -> Verdict {
         Gone::Asked => Verdict::End(Ok(())),
         Gone::Told(End { restart: true, text, .. }) => Verdict::Restart(Cause::Hotplug, text),
         Gone::Told(End { kernel_kind: EXIT_ERROR_STALL, text, .. }) => Verdict::Restart(Cause::Failure, text),
+        Gone::Told(End { kind: EndKind::Crashed, text, .. }) => {
+            Verdict::Restart(Cause::Failure, format!("the dispatcher died: {text}"))
+        }
         Gone::Told(End { kind: EndKind::Ejected, text, .. }) => {
             ejected(format!("the kernel ended the scheduler: {text}; the kernel's own scheduler is back"))
         }
@@ -86,6 +89,7 @@ mod tests {
         let told = |end| restart(Gone::Told(end), false);
         assert_eq!(told(End { restart: true, ..end(EndKind::Ejected) }), Some(Cause::Hotplug));
         assert_eq!(told(End { kernel_kind: EXIT_ERROR_STALL, ..end(EndKind::Ejected) }), Some(Cause::Failure));
+        assert_eq!(told(end(EndKind::Crashed)), Some(Cause::Failure));
         assert_eq!(restart(Gone::Told(end(EndKind::Failed)), true), Some(Cause::Hotplug));
         assert_eq!(restart(Gone::Stuck, false), Some(Cause::Failure));
         assert_eq!(restart(Gone::Silent(ExitStatus::from_raw(101 << 8)), false), Some(Cause::Failure));
