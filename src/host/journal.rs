@@ -30,6 +30,11 @@ impl Journal {
         plain(format_args!("[{:>5}.{:03}] {text}", ms / 1000, ms % 1000));
     }
 
+    /// Whether `-v` was given.
+    pub fn is_verbose(&self) -> bool {
+        self.verbose > 0
+    }
+
     /// A line for `-v` only.
     pub fn detail(&self, when: Ns, text: impl std::fmt::Display) {
         if self.verbose > 0 {

@@ -41,6 +41,8 @@ pub const LOOK_STOPPING: Ns = 2 * MS;
 /// A dispatcher that has not ended by then is killed: it is detached and tidies up, or it is stuck, and then the
 /// kernel detaches it.
 pub const PATIENCE: Ns = 800 * MS;
+/// Notices shown per look; where services come and go by the hundred the rest is only counted.
+const LINES: usize = 20;
 /// The set of CPUs has to stay the same for this long before a restart.
 const STABLE: Ns = 500 * MS;
 
@@ -200,13 +202,20 @@ impl Host<'_> {
         self.journal.say(format_args!("running: {name} schedules {scope}; Ctrl-C ends it"));
     }
 
+    /// Passes on what the dispatcher told, in full up to [`LINES`].
     fn take_notices(&mut self) {
+        let mut lines = 0;
+        let mut more = 0;
         while let Some((when, notice)) = self.channel.next_notice() {
             self.names.learn(&notice);
             let text = report::words(&notice, &self.names, self.plan.services, &self.topology);
             match notice {
                 Notice::Domain { .. } => self.journal.detail(when, text),
-                _ => self.journal.at(when, text),
+                _ if lines >= LINES && !self.journal.is_verbose() => more += 1,
+                _ => {
+                    lines += 1;
+                    self.journal.at(when, text);
+                }
             }
             match (notice, &mut self.switched) {
                 (Notice::Adopted { pid, .. }, Some(switched)) => {
@@ -217,6 +226,9 @@ impl Host<'_> {
                 _ => {}
             }
             self.names.forget(&notice);
+        }
+        if more > 0 {
+            self.journal.say(format_args!("..and {more} more of these (-v shows all)"));
         }
     }
 
