@@ -58,6 +58,8 @@ struct Task {
     weight: u32,
     cause: Option<Cause>,
     enqueued_at: Ns,
+    /// When it was last sent to a CPU.
+    sent_at: Ns,
     /// CPU time at nice 0 that it has had, on the clock of `clock_of`, ns.
     vtime: u64,
     clock_of: LlcId,
@@ -213,7 +215,7 @@ impl SoftDomain {
 
     /// Virtual deadline: virtual start plus what it usually runs, at most one slice, by weight. Earliest deadline
     /// first with a bound on the credit of sleepers, after EEVDF (Stoica and Abdel-Wahab, 1995).
-    fn deadline(&mut self, task: &mut Task, llc: LlcId, ran: Ns) -> u64 {
+    fn deadline(&mut self, now: Ns, task: &mut Task, llc: LlcId, ran: Ns) -> u64 {
         let by_weight = |ns: Ns| ns.saturating_mul(100) / u64::from(task.weight.max(1));
         let Limits { slice_ns, slice_min_ns, lag_ns, .. } = *self.limits();
         let clock = self.clocks.get(llc.index()).copied().unwrap_or(0);
@@ -222,11 +224,14 @@ impl SoftDomain {
             task.vtime = clock.saturating_add(task.vtime).saturating_sub(from);
             task.clock_of = llc;
         }
-        // A sleeper keeps a little credit, and its debt is forgotten: tasks that ran much before they slept, long ago,
-        // would wait for many short bursts of others.
+        // A sleeper keeps a little credit, and its debt is forgotten while it sleeps, as fast as time goes by: tasks that
+        // ran much before they slept, long ago, would wait for many short bursts of others; but naps between bursts shall
+        // not make two tasks starve a third.
         // Among tasks that do not sleep the debt must reach over the longest deadline, one slice: else the first of a
         // heavy task would always come before the deadline of a light one.
-        let debt = if task.cause == Some(Cause::SliceEnd) { by_weight(2 * slice_ns).max(2 * slice_ns) } else { 0 };
+        let slept =
+            if task.cause == Some(Cause::SliceEnd) { 0 } else { now.saturating_sub(task.sent_at).saturating_sub(ran) };
+        let debt = by_weight(2 * slice_ns).max(2 * slice_ns).saturating_sub(slept);
         let (least, most) = (clock.saturating_sub(lag_ns), clock.saturating_add(debt));
         task.vtime = task.vtime.saturating_add(by_weight(ran)).clamp(least, most);
         let request = by_weight(task.burst.max(task.charged).clamp(slice_min_ns / 4, slice_ns));
@@ -295,6 +300,7 @@ impl SoftDomain {
         let deadline = self.queues.deadline(slot).unwrap_or(0);
         let queue = self.queues.queue_of(slot);
         self.unwait(slot);
+        self.tasks.get_mut(slot).sent_at = now;
         let task = *self.tasks.get(slot);
         let llc = task.clock_of;
         if let Some(clock) = self.clocks.get_mut(llc.index()) {
@@ -417,7 +423,7 @@ impl Policy for SoftDomain {
             }
         }
         let llc = self.queue_llc(&task);
-        let deadline = self.deadline(&mut task, llc, ran);
+        let deadline = self.deadline(now, &mut task, llc, ran);
         *self.tasks.get_mut(slot) = task;
         let queue = if usable == CpuMask::of(first) { self.pinned_queue(first) } else { llc.index() };
         self.wait(queue, slot, deadline);

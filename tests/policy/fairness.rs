@@ -98,17 +98,19 @@ fn a_short_sleeper_goes_before_burners() {
 
 #[test]
 fn two_tasks_that_nap_do_not_starve_a_burner() {
-    // Each runs nearly a slice and naps for a moment: together they could fill the CPU for ever.
-    let mut m = soft(&Topology::grid(1, 1, 1, 1));
-    for pid in [100, 101] {
-        let t = m.start(pid, "napper");
-        (t.run, t.sleep) = (4_900_000, MS / 10);
-        m.wake(pid);
+    // Each runs for a while and naps for a moment: together they could fill the CPU for ever.
+    for run in [4_900_000, 2_000_000, 400_000, 120_000] {
+        let mut m = soft(&Topology::grid(1, 1, 1, 1));
+        for pid in [100, 101] {
+            let t = m.start(pid, "napper");
+            (t.run, t.sleep) = (run, MS / 10);
+            m.wake(pid);
+        }
+        burner(&mut m, 102, 100);
+        m.advance(4_000 * MS);
+        let share = got(&m, 102) * 100 / (4_000 * MS);
+        assert!(share >= 20, "beside naps after {run} ns the burner has {share}% of the CPU");
     }
-    burner(&mut m, 102, 100);
-    m.advance(10_000 * MS);
-    let share = got(&m, 102) * 100 / (10_000 * MS);
-    assert!(share >= 20, "the burner has {share}% of the CPU, the others {} and {} ns", got(&m, 100), got(&m, 101));
 }
 
 #[test]
@@ -128,18 +130,16 @@ fn a_crowd_with_masks_does_not_hide_a_task_from_its_free_cpu() {
 
 #[test]
 fn a_pinned_task_takes_its_idle_cpu_at_once() {
-    // A task with an earlier deadline waits in the LLC's queue, but may not use that CPU.
-    let mut m = soft(&Topology::grid(1, 1, 2, 1));
+    let mut m = soft(&Topology::grid(1, 1, 3, 1));
     m.idle_bound = 0;
-    let zero = CpuMask::of(CpuId(0));
-    m.start(100, "burn").run = FOREVER;
-    m.set_mask(100, zero);
-    m.wake(100);
-    // Two bits, of which only CPU 0 exists at times: not "pinned" for the kernel.
-    for pid in 101..104 {
-        m.start(pid, "short").run = MS / 10;
+    // One with an earlier deadline waits in the LLC's queue, but may not use CPU 2.
+    for pid in 100..103 {
+        m.start(pid, "burn").run = FOREVER;
+        m.set_mask(pid, [CpuId(0), CpuId(1)].into_iter().collect());
         m.wake(pid);
-        m.advance(MS);
     }
-    m.advance(20 * MS);
+    m.start(200, "nice").weight = 1;
+    m.set_mask(200, CpuMask::of(CpuId(2)));
+    m.wake(200);
+    assert_eq!(m.tasks[&200].state, State::Running(CpuId(2)));
 }
