@@ -275,6 +275,7 @@ impl Host<'_> {
 
     fn summary(&self) {
         if self.run.ran_ns == 0 {
+            self.journal.say("ended before it was running");
             return;
         }
         plain(format_args!("\n{}", report::summary(&self.run)));

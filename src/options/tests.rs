@@ -1,5 +1,6 @@
 use super::*;
 use crate::ids::MS;
+use proptest::prelude::*;
 
 fn parse(args: &[&str]) -> Result<Options, String> {
     let args = std::iter::once("scx_soft_domain").chain(args.iter().copied()).map(OsString::from);
@@ -116,6 +117,20 @@ fn limits_have_units() {
     }
 }
 
+proptest! {
+    #[test]
+    fn any_words_are_taken_or_refused_in_one_line(
+        option in prop_oneof![Just("--limit"), Just("-P"), Just("-s"), Just("-l"), Just("--exit-dump-len"), Just("--")],
+        word in prop_oneof![".*", "[a-z-]{0,20}=[-0-9.e]{0,20}[a-z%]{0,3}", "(age-bound|lag|llc-free)=[-0-9.e]{0,9}[um]?[s%]"]
+    ) {
+        if let Ok(options) = parse(&[option, &word]) {
+            let limits = options.limits().unwrap();
+            prop_assert!(limits.age_bound_ns <= 60_000 * MS && limits.llc_free <= 1024);
+            prop_assert!(!options.in_force().chars().any(|c| c.is_control() && c != '\n'));
+        }
+    }
+}
+
 #[test]
 fn every_limit_can_be_set_and_is_shown_when_it_differs() {
     // A new field does not compile here until it has a name on the command line.
@@ -126,6 +141,7 @@ fn every_limit_can_be_set_and_is_shown_when_it_differs() {
         age_bound_ns: _,
         load_half_life_ns: _,
         home_margin: _,
+        home_crowded_ns: _,
         home_settle_ns: _,
         spill_llc_ns: _,
         spill_node_ns: _,
@@ -149,7 +165,7 @@ fn every_limit_can_be_set_and_is_shown_when_it_differs() {
         seen.push(limits);
         assert!(name.starts_with("slice") || options.in_force().contains(&setting), "{}", options.in_force());
     }
-    assert_eq!(seen.len(), 14);
+    assert_eq!(seen.len(), 15);
 }
 
 #[test]

@@ -143,6 +143,10 @@ case_kill() {
     check "kill -9 of the dispatcher: says so" has "the dispatcher was killed (signal: 9 (SIGKILL))"
 
     start || return
+    kill -SEGV "$DISPATCHER"
+    check "a dispatcher that crashes is replaced" until_ 60 eval '[ "$(grep -c running: "$T/out")" = 2 ]'
+    check "it says why" has "restarting: the dispatcher died (signal: 11 (SIGSEGV)"
+    DISPATCHER=$(pgrep -P $HOST scx_sd_dispatch)
     kill -9 $HOST
     wait $HOST 2>/dev/null
     clean "kill -9 of the host"
