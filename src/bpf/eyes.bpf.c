@@ -245,10 +245,10 @@ static void set_nr_scheduled(u64 n)
 /*
  * A record may enter the ring between a CPU's last look at it (in dispatch()) and the moment when the scheduler can be
  * run again or the CPU is idle: the one side finds no scheduler, the other no record, and the task waits for the 1 s
- * heartbeat (seen: 1.7 s on an idle machine). So after every switch: records, no scheduler at work and an idle CPU
- * mean a kick.
+ * heartbeat (seen: 1.7 s on an idle machine). So after a switch that can be part of this (the scheduler leaves, a CPU
+ * falls idle, a task goes back into the queue): records, no scheduler at work and an idle CPU mean a kick.
  */
-static void wake_for_records(void)
+static void wake_for_records(u32 cpu)
 {
 	u32 zero = 0, i;
 	void *map;
@@ -258,6 +258,8 @@ static void wake_for_records(void)
 	map = bpf_map_lookup_elem(&ring, &zero);
 	if (!map || !bpf_ringbuf_query(map, BPF_RB_AVAIL_DATA))
 		return;
+	if (!cpu_of(cpu)->tid)
+		return kick_idle(cpu);
 	bpf_for(i, 0, EYES_WORDS) {
 		u64 bits;
 
@@ -300,7 +302,8 @@ int BPF_PROG(eyes_switch, bool preempt, struct task_struct *prev, struct task_st
 	} else if (next->pid == scheduler_tid) {
 		scheduler_runs = 1;
 	}
-	wake_for_records();
+	if (prev->pid == scheduler_tid || !next->pid || preempt || !prev->__state)
+		wake_for_records(cpu);
 	return 0;
 }
 
