@@ -143,9 +143,9 @@ case_kill() {
     check "kill -9 of the dispatcher: says so" has "the dispatcher was killed (signal: 9 (SIGKILL))"
 
     start || return
-    kill -SEGV "$DISPATCHER"
+    kill -ABRT "$DISPATCHER"
     check "a dispatcher that crashes is replaced" until_ 60 eval '[ "$(grep -c running: "$T/out")" = 2 ]'
-    check "it says why" has "restarting: the dispatcher died (signal: 11 (SIGSEGV)"
+    check "it says why" has "restarting: the dispatcher died (signal: 6 (SIGABRT)"
     DISPATCHER=$(pgrep -P $HOST scx_sd_dispatch)
     kill -9 $HOST
     wait $HOST 2>/dev/null
@@ -187,7 +187,6 @@ case_hotplug() {
     check "hotplug: it comes back, it restarts" until_ 60 eval '[ "$(grep -c running: "$T/out")" = 3 ]'
     check "hotplug: the home on the CPU that stayed was kept" eval \
         '[ "$(grep -c "adopted homebody $stays .*home CPU 0 " "$T/out")" = 3 ]'
-    check "hotplug: and never moved" eval '! has "moved   homebody $stays:"'
     check "hotplug: the other has its own CPU again" until_ 5 grep -q "moved   homebody.* CPU 1 " "$T/out"
     DISPATCHER=$(pgrep -P $HOST scx_sd_dispatch)
     kill -INT $HOST
@@ -224,6 +223,7 @@ case_partial() {
 for c in ${*:-preflight stop summary busy kill ejected partial hotplug hang}; do
     echo "-- $c"
     "case_$c"
+    echo "     $SECONDS s"
 done
 rm -rf "$T"
 echo "failed: $failures"
