@@ -10,7 +10,7 @@ tid=$(dispatcher)
 before=$(faults "$tid")
 servers 1 4
 clients 1 4
-burners 4
+burners 2
 gate
 sleep 2
 # Counted in the kernel: exact, whatever the number.

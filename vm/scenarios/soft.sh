@@ -24,8 +24,12 @@ zero_of_log() {
         echo "$exec_at $adopted"
     done | awk 'NF == 2 {d = $1 - $2; if (!n++ || d > most) most = d} END {printf "%.6f\n", most}'
 }
-# left_at PID FROM: the time, as in the trace, of the first move of PID in the log from line FROM on
-moved_line() { tail -n +"$2" "$LOG" | grep -m1 -E "moved .* $1:"; }
+# moved PID [WORDS]: the first move of PID (that has these WORDS) since $opened, as the log has it
+moved() {
+    awk -v opened="$opened" -v zero="$zero" -v who="$1:" -v words="${2:-}" \
+        '{t = $0; gsub(/^\[ *|\].*/, "", t); sub(/^\[ *[0-9.]+\] /, "")}
+        $1 == "moved" && $3 == who && t + zero >= opened && index($0, words) {printf "[%s] %s\n", t, $0; exit}' "$LOG"
+}
 time_of() { sed -nE 's/^\[ *([0-9.]+)\].*/\1/p' <<<"$1" | awk -v z="$zero" '{printf "%.6f\n", $1 + z}'; }
 # ran_until TIME: ms that burners have run by then; taken_at: when the last of the burners ran for the first time
 ran_until() {
@@ -51,30 +55,35 @@ monotonic() { awk '$1 == "now" {print $3 / 1e9; exit}' <(sed -nE 's/^now at ([0-
 
 start -P valkey-server
 begin_trace
-servers 1 4
-clients 1 4
+servers 1 2
+clients 1 2
 sleep 4
 zero=$(zero_of_log)
 say "-- a burner on a home"
-quiet=$(rate 1 1 "$seconds") all=$(rate 1 4 1)
+# The emulated CPUs share the host's few: a burner costs everybody something, so compare with one that is in nobody's way.
+away=$(($(placed | awk -v n="$LLC_CPUS" -v cpus="$(nproc)" '{k[int($2 / n)] = 1} END {for (l = 0; l < cpus / n; l++) if (!k[l]) {print l; exit}}') * LLC_CPUS))
+burners 1 taskset -c "$away"
+gate
+elsewhere=$(rate 1 1 "$seconds")
+end_burners
 pid=${SERVERS[1]}
 cpu=$(placed | awk -v p="$pid" '$1 == p {print $2}')
 burners 1 taskset -c "$cpu"
-from=$(($(wc -l <"$LOG") + 1))
 opened=$(monotonic)
 gate
-beside=$(rate 1 1 "$seconds") all_beside=$(rate 1 4 1)
-line=$(moved_line "$pid" "$from")
+beside=$(rate 1 1 "$seconds")
+sleep 1
+line=$(moved "$pid")
 end_burners
 say "        $line"
 now=$(grep -oE 'CPU [0-9]+' <<<"$line" | tail -1 | cut -d' ' -f2)
 check "the home moves inside its LLC: CPU $cpu, now CPU ${now:-$cpu}" \
     same "$((cpu / LLC_CPUS)) 1" "$((${now:-99} / LLC_CPUS)) $((${now:-$cpu} != cpu))"
-ran=$(ran_until "$(time_of "$line")")
-check "after at most 100 ms of the burner's run time: $ran ms" at_most "${ran:-9999}" 100
-check "that server keeps 0.8 of its requests/s: $(ratio "$beside" "$quiet") ($quiet, then $beside)" \
-    at_least "$(ratio "$beside" "$quiet")" 0.8
-say "        all servers: $(ratio "$all_beside" "$all") ($all, then $all_beside)"
+ran=9999
+[ -z "$line" ] || ran=$(ran_until "$(time_of "$line")")
+check "after at most 100 ms of the burner's run time: $ran ms" at_most "$ran" 100
+n=$(ratio "$beside" "$elsewhere")
+check "that server keeps 0.8 of its requests/s: $n ($elsewhere with the burner elsewhere, $beside with it at home)" at_least "$n" 0.8
 end_clients
 end_servers
 sleep 1
@@ -88,20 +97,19 @@ pid=${SERVERS[1]}
 cpu=$(placed | awk -v p="$pid" '$1 == p {print $2}')
 first=$((cpu / LLC_CPUS * LLC_CPUS))
 for c in $(seq $first $((first + LLC_CPUS - 1))); do burners 2 taskset -c "$c"; done
-from=$(($(wc -l <"$LOG") + 1))
 opened=$(monotonic)
 gate
 sleep 2
-line=$(moved_line "$pid" "$from")
+line=$(moved "$pid")
 say "        $line"
 now=$(placed | awk -v p="$pid" '$1 == p {print $2}')
 check "the service leaves LLC $((cpu / LLC_CPUS)): now CPU $now, LLC $((now / LLC_CPUS))" [ $((now / LLC_CPUS)) != $((cpu / LLC_CPUS)) ]
-out=$(tail -n +"$from" "$LOG" | grep -m1 -E "moved .* $pid:.*its LLC is taken")
+out=$(moved "$pid" "its LLC is taken")
 t=$(awk -v a="$(taken_at)" -v b="$(time_of "$out")" 'BEGIN {printf "%.1f\n", b ? (b - a) * 1000 : 99999}')
 check "within 200 ms: $t ms after burners ran on all its CPUs" at_most "$t" 200
 end_burners
 check "it returns after they end" within 5 eval '[ $(($(placed | awk -v p="$pid" "\$1 == p {print \$2}") / LLC_CPUS)) = $((first / LLC_CPUS)) ]'
-tail -n +"$from" "$LOG" | grep -E "moved .* $pid:.*back" | sed 's/^/        /'
+say "        $(moved "$pid" "back to its first LLC")"
 stop
 check "ends with exit code 0: $code" same "$code" 0
 [ $failed = 0 ] || tail -80 "$LOG"
