@@ -7,7 +7,10 @@ MACHINE = 8
 KERNEL  =
 GUEST   = vm/run $(if $(KERNEL),--kernel $(KERNEL)) --machine $(MACHINE) --env BIN=$(BIN)
 
-.PHONY: help run test lint unit guest-test compare bench vm-shell setup build
+# Scenarios that count; those that compare times, and the long forms, are in `make scenarios`: they want a quiet machine.
+COUNTED = smt placement churn calls gauntlet
+
+.PHONY: help run test lint unit guest-test scenarios compare vm-shell setup build
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -26,7 +29,7 @@ endif
 test: setup lint unit guest-test ## format, clippy, unit, property and guest tests
 
 setup:
-	@$(SETUP) build guest loads kernel
+	@$(SETUP) build guest loads kernel kernel 7.3
 
 lint: ## formatting and clippy, warnings are errors
 	cargo fmt --check
@@ -38,8 +41,16 @@ unit:
 build:
 	cargo build --release --quiet
 
-guest-test: build ## scenarios in guests
-	vm/test
+guest-test: build
+	BIN=$(BIN) vm/test $(COUNTED)
+
+scenarios: setup build ## all scenarios in guests (ARGS=--full: the long forms; ARGS='soft fair': some)
+	BIN=$(BIN) vm/test $(ARGS)
+
+compare: ## the service and latency figures beside the kernel's default and its peers (ARGS='--short', '--rounds 3')
+	@$(SETUP) build guest loads peers kernel $(KERNEL)
+	cargo build --release --quiet
+	BIN=$(BIN) vm/compare $(if $(KERNEL),--kernel $(KERNEL)) $(ARGS)
 
 vm-shell: ## a shell in a guest of 8 CPUs
 	@$(SETUP) build guest loads kernel

@@ -176,7 +176,7 @@ pub struct Dispatch {
     pub cpu: CpuId,
     /// Time slice, ns; never 0 (the shim would take 0 literally).
     pub slice_ns: Ns,
-    /// Order inside the CPU's queue, smaller first.
+    /// Order inside the CPU's queue, smaller first. Something that grows with time, else a task can starve there.
     pub vtime: u64,
     /// Of the [`Runnable`] that this answers.
     pub generation: u64,

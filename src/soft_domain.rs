@@ -284,20 +284,19 @@ impl SoftDomain {
         }
     }
 
-    fn send_untracked(&mut self, r: &Runnable, out: &mut Answers) {
+    fn send_untracked(&mut self, now: Ns, r: &Runnable, out: &mut Answers) {
         self.counters.add(Counter::SentUntracked);
         out.dispatch.push(Dispatch {
             tid: r.tid,
             cpu: r.cpu,
             slice_ns: self.limits().slice_ns.max(1),
-            vtime: self.clocks.first().copied().unwrap_or(0),
+            vtime: now,
             generation: r.generation,
             reason: Reason::Untracked,
         });
     }
 
     fn send(&mut self, now: Ns, slot: Slot, cpu: CpuId, reason: Reason, out: &mut Answers) {
-        let deadline = self.queues.deadline(slot).unwrap_or(0);
         let queue = self.queues.queue_of(slot);
         self.unwait(slot);
         self.tasks.get_mut(slot).sent_at = now;
@@ -316,7 +315,9 @@ impl SoftDomain {
             tid: task.tid,
             cpu,
             slice_ns,
-            vtime: deadline,
+            // The queue of a CPU is first come, first served: by deadline, a task of little weight that waits behind
+            // another there would see every later one go first.
+            vtime: now,
             generation: task.generation,
             reason,
         });
@@ -388,7 +389,7 @@ impl Policy for SoftDomain {
         let Some(slot) = self.tasks.slot_or_insert(r.tid.0, fresh) else {
             // No room: it runs where it was, without a domain.
             self.counters.add(Counter::TasksLost);
-            self.send_untracked(r, out);
+            self.send_untracked(now, r, out);
             return;
         };
         if self.queues.queue_of(slot).is_some() {
@@ -398,7 +399,7 @@ impl Policy for SoftDomain {
         let usable = r.allowed.and(self.topology.cpus());
         let Some(first) = usable.first() else {
             // Only CPUs that came online after we looked: no queue of ours leads there.
-            self.send_untracked(r, out);
+            self.send_untracked(now, r, out);
             return;
         };
         let mut task = *self.tasks.get(slot);
