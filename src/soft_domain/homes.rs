@@ -107,6 +107,10 @@ impl SoftDomain {
         let process = self.domains.processes.get(slot);
         let Some(instance) = process.instance else { return };
         let from = instance.home;
+        if from == to {
+            // An instance away from its base that is based, for an even spread, where it already lives.
+            return;
+        }
         let load = (self.others_on(slot, from, now), self.cpus.load(to));
         out.notices.push(Notice::Moved { pid: process.pid, from, to, load, why });
         self.counters.add(match self.topology.distance(from, to) {
