@@ -154,7 +154,7 @@ impl SoftDomain {
             if let Some(cpu) = prefer {
                 return Some((cpu, Reason::Home));
             }
-            if task.allowed.has(home) && !self.cpus.has_behind(home) && self.waits_for(task.process, home, now) {
+            if task.allowed.has(home) && self.may_queue_at(now, home, llc) && self.waits_for(task.process, home, now) {
                 return Some((home, Reason::HomeBehind));
             }
             let near = usable.and(self.topology.llc_cpus(llc));
@@ -173,6 +173,15 @@ impl SoftDomain {
         let wish = [Some(task.cpu), asking].into_iter().flatten();
         let pick = |from: &CpuMask| wish.clone().find(|c| from.has(*c)).or_else(|| self.best_of(from, free));
         pick(&away).or_else(|| pick(&near)).map(|c| (c, Reason::InLlc))
+    }
+
+    /// Whether a task may wait in the queue of a busy CPU itself: nothing waits there yet, and nobody is passed over
+    /// who has only that CPU or has waited too long (two instances that take turns there would never let go of it).
+    fn may_queue_at(&self, now: Ns, cpu: CpuId, llc: LlcId) -> bool {
+        let late = |s| self.waited(s, now) > self.limits().age_bound_ns / 2;
+        !self.cpus.has_behind(cpu)
+            && self.queues.is_empty(self.pinned_queue(cpu))
+            && !self.queues.oldest(llc.index()).is_some_and(late)
     }
 
     fn undecided(&self, process: Slot) -> bool {
