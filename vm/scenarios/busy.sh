@@ -1,5 +1,7 @@
 #!/bin/bash
+# shellcheck disable=SC2016,SC2086,SC2119,SC2317 # numbers need no quotes; functions are called by check
 # Machine 8. A server for each CPU and as many clients: fleet.sh, and what must hold of its figures.
+# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
 export LOG=/tmp/scheduler.log
 export REQUESTS=${SHORT:+2000}

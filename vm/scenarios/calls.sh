@@ -1,5 +1,7 @@
 #!/bin/bash
+# shellcheck disable=SC2016,SC2086,SC2119,SC2317 # numbers need no quotes; functions are called by check
 # Machine 8. What the thread that dispatches asks of the kernel under load: a few system calls, and no page.
+# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
 seconds=${SHORT:+20}
 seconds=${seconds:-60}

@@ -1,5 +1,7 @@
 #!/bin/bash
+# shellcheck disable=SC2016,SC2086,SC2119,SC2317 # numbers need no quotes; functions are called by check
 # Machine 8. Short-lived instances in waves of 20: no home leaks, and the spread is even one second after every change.
+# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
 waves=${SHORT:+3}
 waves=${waves:-15}

@@ -1,6 +1,8 @@
 #!/bin/bash
+# shellcheck disable=SC2016,SC2086,SC2119,SC2317 # numbers need no quotes; functions are called by check
 # Machine 8, every kernel. Loads that evict user-space schedulers, one stage after another: ours has to run on after
 # each, and to end with 0. Environment: D = seconds a stage (10; 3 if SHORT), BIN.
+# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
 D=${D:-${SHORT:+3}}
 D=${D:-10}

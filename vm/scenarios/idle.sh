@@ -1,5 +1,7 @@
 #!/bin/bash
+# shellcheck disable=SC2016,SC2086,SC2119,SC2317 # numbers need no quotes; functions are called by check
 # How often the scheduler wakes while the machine has nothing to do. Reported, not judged: other tasks' wake-ups count.
+# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
 seconds=${SHORT:+10}
 seconds=${seconds:-20}

@@ -1,6 +1,8 @@
 #!/bin/bash
+# shellcheck disable=SC2016,SC2086,SC2119,SC2317 # numbers need no quotes; functions are called by check
 # Machine 8. Ends of every kind in the middle of load: kill -9 of either process, CPU hotplug, attaching and detaching
 # again and again. (errors.sh has the texts and exit codes.)
+# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
 cycles=${SHORT:+3}
 cycles=${cycles:-10}

@@ -1,6 +1,8 @@
 #!/bin/bash
+# shellcheck disable=SC2016,SC2086,SC2119,SC2317 # numbers need no quotes; functions are called by check
 # Machine 8. Four servers and four clients keep their homes, one an LLC; two patterns at once; a restarted instance
 # takes the home that became free; nobody's affinity mask changes.
+# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
 seconds=${SHORT:+10}
 seconds=${seconds:-60}

@@ -1,5 +1,7 @@
 #!/bin/bash
+# shellcheck disable=SC2016,SC2086,SC2119,SC2317 # numbers need no quotes; functions are called by check
 # Machine 8smt. Four instances take four cores before any takes a sibling.
+# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
 start -P worker
 workers 4

@@ -1,6 +1,8 @@
 #!/bin/bash
+# shellcheck disable=SC2016,SC2086,SC2119,SC2317 # numbers need no quotes; functions are called by check
 # Machine 8. Homes yield: to one burner on a home CPU by moving inside the LLC, to burners on a whole LLC by leaving it
 # until they end; the service goes on meanwhile.
+# shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
 seconds=${SHORT:+4}
 seconds=${seconds:-10}
