@@ -78,6 +78,12 @@ pub fn run(
     restore_homes(policy, topology, channel, &mut answers);
     outlet.tell(now(), &answers.notices);
 
+    // The shim locks its memory only after the attach, when every page fault already waits for tasks that we should be
+    // scheduling. By then all pages shall be here. (Not by the crate's `lock_memory`: called twice it would take the
+    // sysctl that it changes itself for the one to restore.)
+    rustix::mm::mlockall(rustix::mm::MlockAllFlags::CURRENT | rustix::mm::MlockAllFlags::FUTURE)
+        .context("locking memory")?;
+
     let mut object = MaybeUninit::<OpenObject>::uninit();
     let mut bpf = BpfScheduler::init(
         &mut object,
