@@ -102,6 +102,7 @@ pub fn run(
         eyes: &mut eyes,
         affinity: Affinity::new(topology),
         on_its_way: vec![None; MAX_CPUS],
+        last_record: vec![0; MAX_CPUS],
         spent: vec![(0, 0); MAX_CPUS],
         observe_due: 0,
         undrained: Undrained::default(),
@@ -156,6 +157,8 @@ struct Dispatcher<'a, 'b> {
     affinity: Affinity,
     /// Per CPU: its switch count and the time when a task was sent to it.
     on_its_way: Vec<Option<(u32, Ns)>>,
+    /// Per CPU: the number of the last record that sends a task there.
+    last_record: Vec<u64>,
     /// Per CPU: time spent for tasks at home and for others, as of the last observation.
     spent: Vec<(Ns, Ns)>,
     observe_due: Ns,
@@ -171,6 +174,8 @@ struct Dispatcher<'a, 'b> {
 struct Undrained {
     count: u64,
     sent: u64,
+    /// All records ever sent: the number of the last one.
+    written: u64,
 }
 
 impl Undrained {
@@ -182,9 +187,17 @@ impl Undrained {
         }
     }
 
-    fn add(&mut self, records: u64) {
-        self.count += records;
-        self.sent += records;
+    /// One more; its number.
+    fn add(&mut self) -> u64 {
+        self.count += 1;
+        self.sent += 1;
+        self.written += 1;
+        self.written
+    }
+
+    /// Whether the record of this number may still be in the ring; 0 is none.
+    fn holds(&self, number: u64) -> bool {
+        number > self.written - self.count
     }
 }
 
@@ -254,7 +267,9 @@ impl Dispatcher<'_, '_> {
         }
         let asking = asking_cpu().filter(|c| self.topology.cpu(*c).is_some());
         let idle = self.eyes.idle().and(self.topology.cpus());
-        let mut ready = Ready { asking, idle };
+        let on_its_way = |c: &CpuId| self.undrained.holds(self.last_record[c.index()]);
+        let next = asking.is_some_and(|c| on_its_way(&c) || self.eyes.queued(c));
+        let mut ready = Ready { asking, next, idle };
         for cpu in idle.iter() {
             if let Some((seq, sent)) = self.on_its_way[cpu.index()] {
                 if self.eyes.switches(cpu) == seq && now.saturating_sub(sent) < ON_ITS_WAY {
@@ -277,15 +292,14 @@ impl Dispatcher<'_, '_> {
         // Each dispatch() of a CPU drains one record and goes on only while it has nothing to run itself: records for
         // other CPUs come first, our own CPU's last.
         let (own, others): (_, _) = (|d: &&Dispatch| Some(d.cpu) == asking, |d: &&Dispatch| Some(d.cpu) != asking);
-        let mut sent = 0;
-        for d in self.answers.dispatch.iter().filter(others) {
-            sent += u64::from(send(bpf, d, &mut self.outlet.counters));
-            self.on_its_way[d.cpu.index() % MAX_CPUS] = Some((self.eyes.switches(d.cpu), now));
+        for d in self.answers.dispatch.iter().filter(others).chain(self.answers.dispatch.iter().filter(own)) {
+            if send(bpf, d, &mut self.outlet.counters) {
+                self.last_record[d.cpu.index() % MAX_CPUS] = self.undrained.add();
+            }
+            if Some(d.cpu) != asking {
+                self.on_its_way[d.cpu.index() % MAX_CPUS] = Some((self.eyes.switches(d.cpu), now));
+            }
         }
-        for d in self.answers.dispatch.iter().filter(own) {
-            sent += u64::from(send(bpf, d, &mut self.outlet.counters));
-        }
-        self.undrained.add(sent);
         self.outlet.tell(now, &self.answers.notices);
         if now.saturating_sub(self.outlet.published_at) > PUBLISH_EVERY {
             self.outlet.published_at = now;

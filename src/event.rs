@@ -109,6 +109,8 @@ pub enum ProcessEvent {
 pub struct Ready {
     /// The CPU that the scheduler stands on: a task given to it runs next, without a kick.
     pub asking: Option<CpuId>,
+    /// A task waits in the asking CPU's own queue already: it runs next, before all that is sent there now.
+    pub next: bool,
     /// Idle CPUs to which nothing is on its way.
     pub idle: CpuMask,
 }

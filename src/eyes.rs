@@ -75,7 +75,11 @@ impl<'a> Eyes<'a> {
         )
         .context("template map")?;
         open.maps.shim.set_inner_map_fd(template.as_fd()).context("inner map")?;
+        // The kick flags are names in our object, numbers only here: left out, every kick is a mere "reschedule" that
+        // neither spares a busy CPU nor preempts.
+        scx_utils::import_enums!(open);
         let ro = open.maps.rodata_data.as_mut().context("no .rodata")?;
+        ensure!(ro.__SCX_KICK_IDLE != 0 && ro.__SCX_KICK_PREEMPT != 0, "the kernel's BTF has no kick flags");
         ro.nr_cpu_ids = topology.cpu_slots() as u32;
         ro.shim_bss_size = shim.bss_size;
         ro.nr_scheduled_off = shim.offset;
@@ -151,6 +155,11 @@ impl<'a> Eyes<'a> {
     /// How often `cpu` has switched.
     pub fn switches(&mut self, cpu: CpuId) -> u32 {
         volatile_read(&self.bss().cpus[cpu.index() % MAX_CPUS].seq)
+    }
+
+    /// Whether tasks waited in the queue of `cpu` itself when we were switched in there.
+    pub fn queued(&mut self, cpu: CpuId) -> bool {
+        volatile_read(&self.bss().cpus[cpu.index() % MAX_CPUS].queued) as i32 > 0
     }
 
     /// Time that `cpu` has spent until `now`: for tasks at their home, and for others; ns since the load.

@@ -53,8 +53,8 @@ impl Default for Limits {
             home_settle_ns: 500 * MS,
             spill_llc_ns: 0,
             spill_node_ns: 20 * MS,
-            llc_taken: FULL_LOAD * 3 / 4,
-            llc_taken_ns: 50 * MS,
+            llc_taken: FULL_LOAD * 5 / 8,
+            llc_taken_ns: 40 * MS,
             llc_free: FULL_LOAD / 4,
             llc_free_ns: 300 * MS,
         }

@@ -98,6 +98,8 @@ pub struct SoftDomain {
     waiting_cpus: CpuMask,
     /// When the homes are looked at next.
     homes_due: Ns,
+    /// When they were first looked at.
+    began_at: Ns,
     /// When the last instance came or left.
     population_changed: Ns,
     counters: Counters,
@@ -117,6 +119,7 @@ impl SoftDomain {
             waiting_llcs: CpuMask::EMPTY,
             waiting_cpus: CpuMask::EMPTY,
             homes_due: 0,
+            began_at: 0,
             population_changed: 0,
             counters: Counters::default(),
             topology: topology.clone(),
@@ -439,6 +442,9 @@ impl Policy for SoftDomain {
         self.cpus.found_idle(&ready.idle);
         if let Some(cpu) = ready.asking {
             self.cpus.asks(cpu, now);
+            if !ready.next {
+                self.cpus.vacate(cpu);
+            }
         }
         self.place(now, ready, out);
         if now >= self.homes_due {

@@ -301,6 +301,7 @@ int BPF_PROG(eyes_switch, bool preempt, struct task_struct *prev, struct task_st
 			kick_preempt(preempt_cpu, now);
 	} else if (next->pid == scheduler_tid) {
 		scheduler_runs = 1;
+		s->queued = scx_bpf_dsq_nr_queued(cpu);
 	}
 	if (prev->pid == scheduler_tid || !next->pid || preempt || !prev->__state)
 		wake_for_records(cpu);

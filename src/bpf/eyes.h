@@ -41,7 +41,7 @@ struct eyes_cpu {
 	unsigned long long kicks_idle;
 	unsigned long long kicks_preempt;
 	unsigned int owner;		/* enum eyes_owner of the current thread */
-	unsigned int pad;
+	unsigned int queued;		/* tasks in its own queue when the scheduler was switched in */
 };
 
 /* Idle CPUs, 64 a word, each word in a cache line of its own. */

@@ -5,13 +5,16 @@ use crate::cpumask::CpuMask;
 use crate::domain::Instance;
 use crate::event::{Answers, MoveReason, Name, Notice};
 use crate::ids::{CpuId, LlcId, MS, Ns, Pid};
-use crate::limits::FULL_LOAD;
 use crate::queue::Slot;
 use crate::stats::Counter;
 use crate::topology::{Distance, Level};
 
 /// How often the homes are looked at, ns.
 const TEND_EVERY: Ns = 10 * MS;
+
+/// How long after the start the homes stay where they are: until then the loads are those of the start itself, and of
+/// the kernel's own placement before it.
+const SETTLE_IN: Ns = 500 * MS;
 
 /// How long after the last instance came or left the spread is made even: a service that is restarted takes the home
 /// that it left, and nobody moves.
@@ -72,7 +75,7 @@ impl SoftDomain {
 
     /// The process is no instance any more; its home is free.
     pub(super) fn leave(&mut self, now: Ns, slot: Slot, out: &mut Answers) {
-        if let Some(instance) = self.domains.leave(slot) {
+        if let Some(instance) = self.domains.leave(slot, now) {
             self.population_changed = now;
             self.counters.add(Counter::InstancesLeft);
             let pid = self.domains.processes.get(slot).pid;
@@ -127,6 +130,12 @@ impl SoftDomain {
     /// Looks at every instance: less loaded CPU, taken LLC, way back; then at the spread.
     pub(super) fn tend_homes(&mut self, now: Ns, out: &mut Answers) {
         self.homes_due = now.saturating_add(TEND_EVERY);
+        if self.began_at == 0 {
+            self.began_at = now;
+        }
+        if now.saturating_sub(self.began_at) < SETTLE_IN {
+            return;
+        }
         for i in 0..self.domains.instances.len() {
             let Some(slot) = self.domains.instances.get(i).copied() else { break };
             if !self.move_inside_llc(now, slot, out) {
@@ -163,10 +172,14 @@ impl SoftDomain {
         let limits = *self.limits();
         let home = self.topology.domain(instance.home, self.settings.level);
         let cpus = self.topology.llc_cpus(self.llc_of(instance.home)).and(&self.allowed(slot)).minus(home);
-        let here = self.others_on(slot, instance.home, now)
-            + u32::from(self.domains.homes_on(instance.home).saturating_sub(1)) * (FULL_LOAD / 4);
+        let homes = self.domains.homes_on(instance.home);
+        let here = self.domains.cost_of(homes.saturating_sub(1), self.others_on(slot, instance.home, now));
         let cost = |c: CpuId| self.domains.cost(c, self.cpus.load(c));
-        let best = cpus.iter().min_by_key(|c| (cost(*c), c.0)).filter(|c| cost(*c) + limits.home_margin <= here);
+        // Not onto a CPU that would then be home to more than this one is: two services on one CPU and none on the other
+        // is worse than a stranger on either. Nor to one that its instance has just left: it may be restarting.
+        let open = |c: &CpuId| self.domains.homes_on(*c) < homes && !self.domains.just_left(*c, now);
+        let best = cpus.iter().filter(open).min_by_key(|c| (cost(*c), c.0));
+        let best = best.filter(|c| cost(*c) + limits.home_margin <= here);
         let since = since(best.is_some(), instance.crowded_since, now);
         self.domains.update(slot, |i| i.crowded_since = since);
         let settled = instance.moved_at == 0 || now.saturating_sub(instance.moved_at) >= limits.home_settle_ns;

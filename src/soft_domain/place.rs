@@ -3,7 +3,7 @@
 use super::{SoftDomain, Task};
 use crate::cpumask::CpuMask;
 use crate::event::{Answers, Cause, Ready, Reason};
-use crate::ids::{CpuId, LlcId, MS, Ns};
+use crate::ids::{CpuId, LlcId, Ns};
 use crate::limits::FULL_LOAD;
 use crate::queue::{NONE, Slot};
 
@@ -14,10 +14,6 @@ const LOOK: usize = 32;
 /// The same while a CPU of the queue's LLC stays free: a crowd that may use only other CPUs shall not hide the task
 /// that may use this one.
 const LOOK_FAR: usize = 512;
-
-/// A task was sent behind another at least this long ago: by now it has run. (The shim tells us nothing of it until it
-/// comes back.)
-const BEHIND_IS_OVER: Ns = 2 * MS;
 
 /// Load that a process is thought to bring to the LLC that it was just given, 1/1024 CPU.
 const PROMISE: u32 = FULL_LOAD / 2;
@@ -36,10 +32,8 @@ impl SoftDomain {
     pub(super) fn place(&mut self, now: Ns, ready: &Ready, out: &mut Answers) {
         let mut free = ready.idle.and(self.topology.cpus());
         if let Some(cpu) = ready.asking.filter(|c| self.topology.cpu(*c).is_some()) {
-            // A task already waits in this CPU's own queue and runs next; with another one there, no other CPU would
-            // ever get these two. If it has gone, the CPU has nothing to run and asks again at once.
-            let next = self.cpus.current(cpu).is_some_and(|(_, since)| now.saturating_sub(since) < BEHIND_IS_OVER);
-            if !next {
+            // With another task behind the one that runs next, no other CPU would ever get these two.
+            if !ready.next {
                 free.set(cpu);
             }
         }

@@ -410,18 +410,11 @@ impl<P: Policy> Machine<P> {
         if let Some(cpu) = asking {
             idle.clear(cpu);
         }
-        let ready = Ready { asking, idle };
+        let next = asking.is_some_and(|c| !self.cpus[c.index()].queue.is_empty());
+        let ready = Ready { asking, next, idle };
         self.policy.dispatch(self.now, &ready, &mut self.out);
         self.take_answers(Some(&ready));
         self.start_next(asking.into_iter());
-        // Tasks wait and it has nothing to run: it asks again at once.
-        if let Some(cpu) = asking.filter(|c| self.cpus[c.index()].running.is_none() && !self.held.is_empty()) {
-            let ready = Ready { asking, idle: self.idle().minus(&CpuMask::of(cpu)) };
-            self.policy.dispatch(self.now, &ready, &mut self.out);
-            self.take_answers(Some(&ready));
-            self.start_next(asking.into_iter());
-            self.check(&self.idle());
-        }
     }
 
     fn start_next(&mut self, cpus: impl Iterator<Item = CpuId>) {
