@@ -246,6 +246,7 @@ impl Dispatcher<'_, '_> {
         // A full ring to the kernel: what waits in the policy waits on, nothing is lost.
         let room = self.undrained.count < RING_RECORDS / 2;
         for _ in 0..if room { RECORDS_PER_PASS } else { 0 } {
+            self.eyes.forget_late();
             match bpf.dequeue_task() {
                 Ok(Some(task)) => {
                     self.outlet.counters.add(Counter::Records);
@@ -306,7 +307,7 @@ impl Dispatcher<'_, '_> {
             self.publish(bpf, policy);
         }
         self.eyes.set_parked(policy.waiting() as u64);
-        self.eyes.set_preempt(self.answers.preempt);
+        self.eyes.set_urgent(&self.answers.urgent);
         // More than one record: come back right after the first is drained, until all are. Tasks that wait although no
         // CPU is at work (one is on its way there, or was): nobody else would ask, so come back too.
         let given = self.answers.dispatch.iter().any(|d| Some(d.cpu) == asking);

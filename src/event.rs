@@ -201,6 +201,16 @@ pub struct Hint {
     pub home: bool,
 }
 
+/// A task waits for a CPU that may be busy with something longer. What runs there is known exactly only to the kernel
+/// side, so that decides: it preempts where the current task's rank is clearly higher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Urgent {
+    /// The CPU.
+    pub cpu: CpuId,
+    /// log2 of the waiting task's usual run time between sleeps, us.
+    pub rank: u8,
+}
+
 /// What an operator cares for; never more than a few per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
@@ -269,8 +279,8 @@ pub struct Answers {
     pub hints: Vec<Hint>,
     /// For the operator.
     pub notices: Vec<Notice>,
-    /// A CPU that should look for work at once although its task goes on: a more urgent one waits for it.
-    pub preempt: Option<CpuId>,
+    /// Tasks that woke up and still wait: their CPUs should look for work at once where something long runs.
+    pub urgent: Vec<Urgent>,
 }
 
 impl Answers {
@@ -280,7 +290,7 @@ impl Answers {
             dispatch: Vec::with_capacity(n),
             hints: Vec::with_capacity(n),
             notices: Vec::with_capacity(n),
-            preempt: None,
+            urgent: Vec::with_capacity(n),
         }
     }
 
@@ -289,6 +299,6 @@ impl Answers {
         self.dispatch.clear();
         self.hints.clear();
         self.notices.clear();
-        self.preempt = None;
+        self.urgent.clear();
     }
 }

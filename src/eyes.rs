@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapHandle, MapType, OpenObject, RingBuffer, RingBufferBuilder};
 use soft_domain::cpumask::CpuMask;
-use soft_domain::event::{Hint, Name, ProcessEvent};
+use soft_domain::event::{Hint, Name, ProcessEvent, Urgent};
 use soft_domain::ids::{CpuId, MAX_CPUS, Ns, Pid, Tid};
 use soft_domain::topology::Topology;
 use std::cell::RefCell;
@@ -137,19 +137,29 @@ impl<'a> Eyes<'a> {
         self.skel.maps.bss_data.as_mut().expect("eyes .bss")
     }
 
-    fn data(&mut self) -> &mut types::data {
-        self.skel.maps.data_data.as_mut().expect("eyes .data")
-    }
-
     /// How many tasks wait in user space: while not 0, the next CPU with nothing to run asks.
     pub fn set_parked(&mut self, n: u64) {
         volatile_write(&mut self.bss().parked, n);
     }
 
-    /// Once we have left our CPU, `cpu` looks for work at once, whatever runs there.
-    pub fn set_preempt(&mut self, cpu: Option<CpuId>) {
-        let none = MAX_CPUS as u32;
-        volatile_write(&mut self.data().preempt_cpu, cpu.map_or(none, |c| u32::from(c.0)));
+    /// Once we have left our CPU, those CPUs of `urgent` look for work where something longer runs. What does not fit
+    /// into the table waits for the next slice to end.
+    pub fn set_urgent(&mut self, urgent: &[Urgent]) {
+        let bss = self.bss();
+        let n = urgent.len().min(bss.urgent.len());
+        for (to, u) in bss.urgent.iter_mut().zip(urgent) {
+            volatile_write(to, types::eyes_urgent { cpu: u.cpu.0.into(), rank: u.rank.into() });
+        }
+        volatile_write(&mut bss.nr_urgent, n as u32);
+    }
+
+    /// Forgets the wake-ups that we are about to see in the ring.
+    pub fn forget_late(&mut self) {
+        for word in &mut self.bss().late {
+            if volatile_read(&word.bits) != 0 {
+                volatile_write(&mut word.bits, 0);
+            }
+        }
     }
 
     /// How often `cpu` has switched.
@@ -167,7 +177,7 @@ impl<'a> Eyes<'a> {
         let s = &self.bss().cpus[cpu.index() % MAX_CPUS];
         let stint = now.saturating_sub(volatile_read(&s.since_ns));
         let (home, other) = (volatile_read(&s.home_ns), volatile_read(&s.other_ns));
-        match volatile_read(&s.owner) {
+        match u32::from(volatile_read(&s.owner)) {
             OWNER_OTHER => (home, other + stint),
             OWNER_HOME => (home + stint, other),
             _ => (home, other),
