@@ -18,7 +18,7 @@ use libbpf_rs::skel::SkelBuilder;
 use scx_utils::compat;
 use soft_domain::channel::{Channel, End, EndKind, Phase};
 use soft_domain::cpumask::CpuMask;
-use soft_domain::event::{Answers, Cause, Dispatch, Notice, ProcessEvent, Ready, Runnable};
+use soft_domain::event::{Answers, Cause, Dispatch, Notice, ProcessEvent, Ready, Runnable, Spent};
 use soft_domain::ids::{CpuId, MAX_CPUS, MS, Ns, Tid};
 use soft_domain::policy::{OBSERVE_EVERY, Policy};
 use soft_domain::stats::{Counter, Counters};
@@ -103,7 +103,7 @@ pub fn run(
         affinity: Affinity::new(topology),
         on_its_way: vec![None; MAX_CPUS],
         last_record: vec![0; MAX_CPUS],
-        spent: vec![(0, 0); MAX_CPUS],
+        spent: vec![Spent::default(); MAX_CPUS],
         observe_due: 0,
         undrained: Undrained::default(),
         enq_wakeup,
@@ -159,8 +159,8 @@ struct Dispatcher<'a, 'b> {
     on_its_way: Vec<Option<(u32, Ns)>>,
     /// Per CPU: the number of the last record that sends a task there.
     last_record: Vec<u64>,
-    /// Per CPU: time spent for tasks at home and for others, as of the last observation.
-    spent: Vec<(Ns, Ns)>,
+    /// Per CPU: how it had spent its time at the last observation.
+    spent: Vec<Spent>,
     observe_due: Ns,
     undrained: Undrained,
     enq_wakeup: u64,
@@ -262,8 +262,13 @@ impl Dispatcher<'_, '_> {
             self.observe_due = now + OBSERVE_EVERY;
             for cpu in self.topology.cpus().iter() {
                 let spent = self.eyes.spent(cpu, now);
-                let (home, other) = std::mem::replace(&mut self.spent[cpu.index()], spent);
-                policy.observe(now, cpu, spent.0.saturating_sub(home), spent.1.saturating_sub(other));
+                let before = std::mem::replace(&mut self.spent[cpu.index()], spent);
+                let spent = Spent {
+                    home_ns: spent.home_ns.saturating_sub(before.home_ns),
+                    other_ns: spent.other_ns.saturating_sub(before.other_ns),
+                    long_ns: spent.long_ns.saturating_sub(before.long_ns),
+                };
+                policy.observe(now, cpu, &spent);
             }
         }
         let asking = asking_cpu().filter(|c| self.topology.cpu(*c).is_some());

@@ -1,7 +1,7 @@
 //! What a policy is told and what it answers. Everything here is plain data.
 
 use crate::cpumask::CpuMask;
-use crate::ids::{CpuId, LlcId, Ns, Pid, Tid};
+use crate::ids::{CpuId, LlcId, MS, Ns, Pid, Tid};
 
 /// A comm or a base name: at most 31 bytes, NUL-padded; chosen by users, so any bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
@@ -103,6 +103,21 @@ pub enum ProcessEvent {
         last: bool,
     },
 }
+
+/// How a CPU has spent its time since it was last observed; the rest was idle or the scheduler's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// For tasks whose home it is, ns.
+    pub home_ns: Ns,
+    /// For all others, ns.
+    pub other_ns: Ns,
+    /// The part of `other_ns` that went to tasks which run long without sleeping ([`LONG`]), ns.
+    pub long_ns: Ns,
+}
+
+/// A task that usually runs this long between two sleeps, or just has, is no partner of a service but a burner, ns.
+/// (A guess: a tick of the slowest kernels, so that it would have met the end of a slice.)
+pub const LONG: Ns = 4 * MS;
 
 /// The CPUs that can take a task in this pass.
 #[derive(Clone, Copy, Debug)]

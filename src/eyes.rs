@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapHandle, MapType, OpenObject, RingBuffer, RingBufferBuilder};
 use soft_domain::cpumask::CpuMask;
-use soft_domain::event::{Hint, Name, ProcessEvent, Urgent};
+use soft_domain::event::{Hint, LONG, Name, ProcessEvent, Spent, Urgent};
 use soft_domain::ids::{CpuId, MAX_CPUS, Ns, Pid, Tid};
 use soft_domain::topology::Topology;
 use std::cell::RefCell;
@@ -25,6 +25,7 @@ const HINT_HOME: u64 = 1 << 58;
 /// `enum eyes_owner` of eyes.h.
 const OWNER_OTHER: u32 = 1;
 const OWNER_HOME: u32 = 2;
+const OWNER_LONG: u32 = 3;
 
 /// Process events taken from the ring in one go.
 const BATCH: usize = 256;
@@ -83,6 +84,7 @@ impl<'a> Eyes<'a> {
         ro.nr_cpu_ids = topology.cpu_slots() as u32;
         ro.shim_bss_size = shim.bss_size;
         ro.nr_scheduled_off = shim.offset;
+        ro.long_ns = LONG;
         ro.scheduler_tid = scheduler.0 as u32;
         let mut skel = open.load().context("load")?;
 
@@ -172,16 +174,20 @@ impl<'a> Eyes<'a> {
         volatile_read(&self.bss().cpus[cpu.index() % MAX_CPUS].queued) as i32 > 0
     }
 
-    /// Time that `cpu` has spent until `now`: for tasks at their home, and for others; ns since the load.
-    pub fn spent(&mut self, cpu: CpuId, now: Ns) -> (Ns, Ns) {
+    /// How `cpu` has spent its time from the load until `now`.
+    pub fn spent(&mut self, cpu: CpuId, now: Ns) -> Spent {
         let s = &self.bss().cpus[cpu.index() % MAX_CPUS];
         let stint = now.saturating_sub(volatile_read(&s.since_ns));
-        let (home, other) = (volatile_read(&s.home_ns), volatile_read(&s.other_ns));
+        let (mut home_ns, mut short_ns) = (volatile_read(&s.home_ns), volatile_read(&s.other_ns));
+        let mut long_ns = volatile_read(&s.long_ns);
         match u32::from(volatile_read(&s.owner)) {
-            OWNER_OTHER => (home, other + stint),
-            OWNER_HOME => (home + stint, other),
-            _ => (home, other),
+            OWNER_HOME => home_ns += stint,
+            OWNER_LONG => long_ns += stint,
+            OWNER_OTHER if stint >= LONG => long_ns += stint,
+            OWNER_OTHER => short_ns += stint,
+            _ => {}
         }
+        Spent { home_ns, other_ns: short_ns + long_ns, long_ns }
     }
 
     /// The idle CPUs.

@@ -30,7 +30,8 @@ pub struct Limits {
     pub spill_llc_ns: Ns,
     /// Tasks may take an idle CPU of another node after waiting this long, ns.
     pub spill_node_ns: Ns,
-    /// An instance leaves an LLC whose CPUs are all this busy with tasks that have no home there, in 1/1024 of a CPU...
+    /// An instance leaves an LLC whose CPUs are all this busy with tasks that run long and have no home there, in 1/1024
+    /// of a CPU (less than the two thirds that two burners get beside a busy service)...
     pub llc_taken: u32,
     /// ...for this long, ns.
     pub llc_taken_ns: Ns,

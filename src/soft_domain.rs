@@ -16,7 +16,7 @@ mod place;
 use crate::cpumask::CpuMask;
 use crate::cpus::Cpus;
 use crate::domain::{Domains, Process};
-use crate::event::{Answers, Cause, Dispatch, Hint, Name, ProcessEvent, Ready, Reason, Runnable};
+use crate::event::{Answers, Cause, Dispatch, Hint, Name, ProcessEvent, Ready, Reason, Runnable, Spent};
 use crate::ids::{CpuId, LlcId, Ns, Pid, Tid, US};
 use crate::limits::{FULL_LOAD, Limits};
 use crate::load::Load;
@@ -434,8 +434,8 @@ impl Policy for SoftDomain {
         self.hint(slot, now, out);
     }
 
-    fn observe(&mut self, now: Ns, cpu: CpuId, home_ns: Ns, other_ns: Ns) {
-        self.cpus.observe(now, cpu, home_ns, other_ns);
+    fn observe(&mut self, now: Ns, cpu: CpuId, spent: &Spent) {
+        self.cpus.observe(now, cpu, spent);
     }
 
     fn dispatch(&mut self, now: Ns, ready: &Ready, out: &mut Answers) {

@@ -18,13 +18,19 @@
 char _license[] SEC("license") = "GPL";
 
 #define PF_KTHREAD_BIT	0x00200000
+#define HARDIRQ_BITS	0x000f0000	/* HARDIRQ_MASK of the preemption count */
 #define SCX_QUEUED_BIT	1	/* SCX_TASK_QUEUED: on a sched_ext run queue */
+
+#if defined(bpf_target_x86)
+extern const int __preempt_count __ksym __weak;
+#endif
 
 /* Set before loading. */
 const volatile u32 nr_cpu_ids = EYES_MAX_CPUS;
 const volatile u32 shim_bss_size = 4096;	/* of the map put into @shim, bytes */
 const volatile u32 nr_scheduled_off = 0;
 const volatile u32 scheduler_tid = 0;
+const volatile u64 long_ns = 4000000;	/* a task that runs this long without sleeping runs long */
 
 /* Read and written by user space while we run. */
 struct eyes_cpu cpus[EYES_MAX_CPUS];
@@ -134,6 +140,18 @@ static u32 lowest_bit(u64 bits)
 	return n + !(bits & 1);
 }
 
+/* Interrupted by hardware (a timer, say), as the kernel's in_hardirq() tells. */
+static bool in_hardirq(void)
+{
+#if defined(bpf_target_x86)
+	return &__preempt_count && *(const int *)bpf_this_cpu_ptr(&__preempt_count) & HARDIRQ_BITS;
+#elif defined(bpf_target_arm64)
+	return bpf_get_current_task_btf()->thread_info.preempt.count & HARDIRQ_BITS;
+#else
+	return true;
+#endif
+}
+
 /* The lowest CPU that is idle, in reach of @near and allowed to @p; -1 if none. */
 static s32 idle_in_reach(const struct task_struct *p, u32 near)
 {
@@ -200,7 +218,13 @@ static void interrupt(u32 cpu, u32 rank, u64 now)
 	current_rank = log2_us(now - s->since_ns);
 	if (current_rank < HINT_RANK(hint_of(s->tid)))
 		current_rank = HINT_RANK(hint_of(s->tid));
-	if (rank + preempt_margin > current_rank)
+	if (current_rank < rank + preempt_margin)
+		return;
+	/*
+	 * Woken by what runs there itself: a server that has answered one request of several, say. Taking the CPU from it
+	 * for each of them would cost a switch each, and it would never come to sleep.
+	 */
+	if (cpu == bpf_get_smp_processor_id() && !in_hardirq() && now - s->since_ns < long_ns)
 		return;
 	if (now - s->preempt_ns < preempt_gap_ns)
 		return look_later(cpu, rank);
@@ -319,17 +343,21 @@ int BPF_PROG(eyes_switch, bool preempt, struct task_struct *prev, struct task_st
 {
 	u32 cpu = bpf_get_smp_processor_id() & (EYES_MAX_CPUS - 1);
 	struct eyes_cpu *s = &cpus[cpu];
-	u64 bit = 1ULL << (cpu & 63), now = bpf_ktime_get_ns(), hint;
+	u64 bit = 1ULL << (cpu & 63), now = bpf_ktime_get_ns(), hint, stint;
 
-	if (s->owner == OWNER_OTHER)
-		s->other_ns += now - s->since_ns;
-	else if (s->owner == OWNER_HOME)
-		s->home_ns += now - s->since_ns;
+	stint = now - s->since_ns;
+	if (s->owner == OWNER_HOME)
+		s->home_ns += stint;
+	else if (s->owner == OWNER_LONG || (s->owner == OWNER_OTHER && stint >= long_ns))
+		s->long_ns += stint;
+	else if (s->owner == OWNER_OTHER)
+		s->other_ns += stint;
 	hint = hint_of(next->pid);
 	if (!next->pid || next->pid == scheduler_tid)
 		s->owner = OWNER_NOBODY;
 	else
-		s->owner = hint & HINT_HOME && HINT_CPU(hint) == cpu ? OWNER_HOME : OWNER_OTHER;
+		s->owner = hint & HINT_HOME && HINT_CPU(hint) == cpu ? OWNER_HOME :
+			   HINT_RANK(hint) >= log2_us(long_ns) ? OWNER_LONG : OWNER_OTHER;
 	s->since_ns = now;
 	s->tid = next->pid;
 	s->seq++;

@@ -28,15 +28,17 @@ enum eyes_owner {
 	OWNER_NOBODY,	/* idle, or the scheduler itself */
 	OWNER_OTHER,
 	OWNER_HOME,	/* a thread whose home this CPU is */
+	OWNER_LONG,	/* one of the others that usually runs long without sleeping */
 };
 
-/* What a CPU does, written by the CPU itself at every switch. One cache line each. */
+/* What a CPU does, written by the CPU itself at every switch. Whole cache lines. */
 struct eyes_cpu {
 	unsigned long long since_ns;	/* when the current thread was switched in, monotonic clock */
 	unsigned int tid;		/* the current thread; 0 = idle */
 	unsigned int seq;		/* counts switches */
-	unsigned long long other_ns;	/* time spent for OWNER_OTHER and OWNER_HOME, without the current stint */
+	unsigned long long other_ns;	/* time spent for OWNER_*, without the current stint */
 	unsigned long long home_ns;
+	unsigned long long long_ns;	/* a stint of OWNER_OTHER that turned out long counts here */
 	unsigned long long preempt_ns;	/* when a kick last took the CPU from a task */
 	unsigned long long kicks_idle;
 	unsigned long long kicks_preempt;
@@ -45,6 +47,7 @@ struct eyes_cpu {
 	unsigned char late_rank;	/* of the task behind the bit in @late */
 	unsigned char pad;
 	unsigned int queued;		/* tasks in its own queue when the scheduler was switched in */
+	unsigned long long pad2[7];
 };
 
 /* A set of CPUs, 64 a word, each word in a cache line of its own. */

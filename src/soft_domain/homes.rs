@@ -165,6 +165,18 @@ impl SoftDomain {
         mask.unwrap_or(CpuMask::ALL).and(self.topology.cpus())
     }
 
+    /// What an instance meets on its home, 1/1024 CPU: the load of others and the other homes there. Compare with
+    /// [`Domains::cost`](crate::domain::Domains::cost).
+    fn cost_here(&self, now: Ns, slot: Slot, home: CpuId) -> u32 {
+        self.domains.cost_of(self.domains.homes_on(home).saturating_sub(1), self.others_on(slot, home, now))
+    }
+
+    fn is_better(&self, now: Ns, slot: Slot, cpu: CpuId) -> bool {
+        let Some(instance) = self.domains.processes.get(slot).instance else { return false };
+        let there = self.domains.cost(cpu, self.cpus.load(cpu));
+        there + self.limits().home_margin <= self.cost_here(now, slot, instance.home)
+    }
+
     /// To the CPU of the LLC where it would meet least, if that is better by the margin, has been so for a while, and the
     /// last move is old enough.
     fn move_inside_llc(&mut self, now: Ns, slot: Slot, out: &mut Answers) -> bool {
@@ -173,13 +185,12 @@ impl SoftDomain {
         let home = self.topology.domain(instance.home, self.settings.level);
         let cpus = self.topology.llc_cpus(self.llc_of(instance.home)).and(&self.allowed(slot)).minus(home);
         let homes = self.domains.homes_on(instance.home);
-        let here = self.domains.cost_of(homes.saturating_sub(1), self.others_on(slot, instance.home, now));
         let cost = |c: CpuId| self.domains.cost(c, self.cpus.load(c));
         // Not onto a CPU that would then be home to more than this one is: two services on one CPU and none on the other
         // is worse than a stranger on either. Nor to one that its instance has just left: it may be restarting.
         let open = |c: &CpuId| self.domains.homes_on(*c) < homes && !self.domains.just_left(*c, now);
         let best = cpus.iter().filter(open).min_by_key(|c| (cost(*c), c.0));
-        let best = best.filter(|c| cost(*c) + limits.home_margin <= here);
+        let best = best.filter(|c| self.is_better(now, slot, *c));
         let since = since(best.is_some(), instance.crowded_since, now);
         self.domains.update(slot, |i| i.crowded_since = since);
         let settled = instance.moved_at == 0 || now.saturating_sub(instance.moved_at) >= limits.home_settle_ns;
@@ -190,14 +201,15 @@ impl SoftDomain {
         true
     }
 
-    /// Out of an LLC whose every CPU others have kept busy for a while, to one that has room.
+    /// Out of an LLC whose every CPU others have kept busy for a while, to one that has room. Only those count that run
+    /// long: a service's own clients keep a CPU busy too, but sleep while the service works.
     fn leave_taken_llc(&mut self, now: Ns, slot: Slot, out: &mut Answers) {
         let Some(instance) = self.domains.processes.get(slot).instance else { return };
         let limits = *self.limits();
         let allowed = self.allowed(slot);
         let here = self.llc_of(instance.home);
         let cpus = self.topology.llc_cpus(here).and(&allowed);
-        let taken = cpus.iter().all(|c| self.cpus.other_load(c) >= limits.llc_taken);
+        let taken = cpus.iter().all(|c| self.cpus.long_load(c) >= limits.llc_taken);
         let since = since(taken, instance.taken_since, now);
         self.domains.update(slot, |i| i.taken_since = since);
         if !taken || now.saturating_sub(since) < limits.llc_taken_ns {
@@ -214,7 +226,7 @@ impl SoftDomain {
             .filter(|l| *l != here && room(l))
             .min_by_key(|l| (self.topology.llc_node(*l) != node, self.llc_load(now, *l), l.0))
             .and_then(|l| self.home_in(l, &allowed));
-        if let Some(to) = to {
+        if let Some(to) = to.filter(|to| self.is_better(now, slot, *to)) {
             self.move_home(now, slot, to, MoveReason::LlcTaken, out);
         }
     }
@@ -228,7 +240,7 @@ impl SoftDomain {
         let limits = *self.limits();
         let allowed = self.allowed(slot);
         let cpus = self.topology.llc_cpus(instance.base).and(&allowed);
-        let free = cpus.iter().any(|c| self.cpus.load(c) < limits.llc_free);
+        let free = cpus.iter().any(|c| self.cpus.load(c) < limits.llc_free || self.is_better(now, slot, c));
         let since = since(free, instance.free_since, now);
         self.domains.update(slot, |i| i.free_since = since);
         if free

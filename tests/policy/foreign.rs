@@ -3,7 +3,7 @@
 use crate::script::{settings, topology};
 use proptest::prelude::*;
 use soft_domain::cpumask::CpuMask;
-use soft_domain::event::{Answers, Cause, Name, ProcessEvent, Ready, Runnable};
+use soft_domain::event::{Answers, Cause, Name, ProcessEvent, Ready, Runnable, Spent};
 use soft_domain::ids::{CpuId, MS, Ns, Pid, Tid};
 use soft_domain::policy::Policy;
 use soft_domain::soft_domain::SoftDomain;
@@ -76,7 +76,9 @@ fn give(policy: &mut SoftDomain, now: Ns, input: &Input, out: &mut Answers) {
     match input {
         Input::Process(e) => policy.process(now, e, out),
         Input::Enqueue(r) => policy.enqueue(now, r, out),
-        Input::Observe(cpu, home, other) => policy.observe(now, *cpu, *home, *other),
+        Input::Observe(cpu, home, other) => {
+            policy.observe(now, *cpu, &Spent { home_ns: *home, other_ns: *other, long_ns: *other / 2 });
+        },
         Input::Dispatch(asking, next, idle) => {
             policy.dispatch(now, &Ready { asking: *asking, next: *next, idle: *idle }, out);
         }
