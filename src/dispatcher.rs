@@ -11,7 +11,7 @@ use crate::affinity::Affinity;
 use crate::bpf::{BpfScheduler, DispatchedTask, QueuedTask};
 use crate::bpf_skel;
 use crate::ending;
-use crate::eyes::{Eyes, ShimWord};
+use crate::eyes::{Eyes, ShimWords};
 use anyhow::{Context, Result};
 use libbpf_rs::OpenObject;
 use libbpf_rs::skel::SkelBuilder;
@@ -67,10 +67,10 @@ pub fn run(
     scan: &mut Scan,
 ) -> Result<End> {
     let tid = Tid(std::process::id() as i32);
-    let word = shim_word()?;
+    let words = shim_words()?;
     let enq_wakeup = compat::read_enum("scx_enq_flags", "SCX_ENQ_WAKEUP").unwrap_or(ENQ_WAKEUP);
     let mut eyes_object = MaybeUninit::uninit();
-    let mut eyes = Eyes::load(&mut eyes_object, topology, tid, &word).context("eyes.bpf.c")?;
+    let mut eyes = Eyes::load(&mut eyes_object, topology, tid, &words).context("eyes.bpf.c")?;
     let mut answers = Answers::with_capacity(MAX_CPUS * 2);
     let mut outlet = Outlet { channel, counters: Counters::default(), published_at: 0 };
     // What happens meanwhile waits in the ring of `eyes`.
@@ -143,12 +143,17 @@ fn restore_homes(policy: &mut dyn Policy, topology: &Topology, channel: &Channel
     }
 }
 
-/// Where the shim keeps `nr_scheduled`. Its `.bss` also holds statics that the generated struct leaves out, so the
-/// size comes from the object itself.
-fn shim_word() -> Result<ShimWord> {
+/// Where the shim keeps what `eyes` shares with it. Its `.bss` also holds statics that the generated struct leaves out,
+/// so the size comes from the object itself.
+fn shim_words() -> Result<ShimWords> {
     let mut object = MaybeUninit::uninit();
     let open = bpf_skel::BpfSkelBuilder::default().open(&mut object).context("opening the shim")?;
-    Ok(ShimWord { bss_size: open.maps.bss.value_size(), offset: offset_of!(bpf_skel::types::bss, nr_scheduled) as u32 })
+    Ok(ShimWords {
+        bss_size: open.maps.bss.value_size(),
+        nr_scheduled: offset_of!(bpf_skel::types::bss, nr_scheduled) as u32,
+        user_dispatches: offset_of!(bpf_skel::types::bss, nr_user_dispatches) as u32,
+        bounce_dispatches: offset_of!(bpf_skel::types::bss, nr_bounce_dispatches) as u32,
+    })
 }
 
 struct Dispatcher<'a, 'b> {
@@ -313,12 +318,15 @@ impl Dispatcher<'_, '_> {
         }
         self.eyes.set_parked(policy.waiting() as u64);
         self.eyes.set_urgent(&self.answers.urgent);
-        // More than one record: come back right after the first is drained, until all are. Tasks that wait although no
-        // CPU is at work (one is on its way there, or was): nobody else would ask, so come back too.
+        self.eyes.set_drained_at_rest(drained(bpf) + self.undrained.count);
+        // The core drains record after record while this CPU has nothing to run, the last one gives it its task, and
+        // `eyes` sees to it if one of them ends that early. But a task in the CPU's own queue ends it after the first: then
+        // come back until all are drained. Tasks that wait although no CPU is at work (one is on its way there, or was):
+        // nobody else would ask, so come back too.
         let given = self.answers.dispatch.iter().any(|d| Some(d.cpu) == asking);
         let nobody_works = asking.map_or(idle, |c| idle.or(&CpuMask::of(c))) == *self.topology.cpus();
         let waits = policy.waiting() > 0 && nobody_works;
-        let again = self.undrained.count > 1 || !given && (waits || !self.eyes.ready());
+        let again = self.undrained.count > 1 && ready.next || !given && (waits || !self.eyes.ready());
         bpf.notify_complete(u64::from(again));
     }
 

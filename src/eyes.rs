@@ -35,12 +35,16 @@ unsafe impl plain::Plain for types::eyes_proc {}
 
 type Batch = Rc<RefCell<Vec<types::eyes_proc>>>;
 
-/// Where the shim keeps the word that says "tasks wait in user space".
-pub struct ShimWord {
+/// Where the shim keeps the words that the kernel side shares with it.
+pub struct ShimWords {
     /// Bytes of the shim's `.bss` map.
     pub bss_size: u32,
-    /// Byte offset of `nr_scheduled` in it.
-    pub offset: u32,
+    /// Byte offset in it of the word that says "tasks wait in user space".
+    pub nr_scheduled: u32,
+    /// Byte offset of the count of drained records.
+    pub user_dispatches: u32,
+    /// Byte offset of the count of drained records whose CPU the task may not use.
+    pub bounce_dispatches: u32,
 }
 
 /// The loaded object. Lives as long as the scheduler is attached.
@@ -59,7 +63,7 @@ impl<'a> Eyes<'a> {
         object: &'a mut MaybeUninit<OpenObject>,
         topology: &Topology,
         scheduler: Tid,
-        shim: &ShimWord,
+        shim: &ShimWords,
     ) -> Result<Self> {
         let mut open = EyesSkelBuilder::default().open(object).context("open")?;
         let template = MapHandle::create(
@@ -83,7 +87,9 @@ impl<'a> Eyes<'a> {
         ensure!(ro.__SCX_KICK_IDLE != 0 && ro.__SCX_KICK_PREEMPT != 0, "the kernel's BTF has no kick flags");
         ro.nr_cpu_ids = topology.cpu_slots() as u32;
         ro.shim_bss_size = shim.bss_size;
-        ro.nr_scheduled_off = shim.offset;
+        ro.nr_scheduled_off = shim.nr_scheduled;
+        ro.user_dispatches_off = shim.user_dispatches;
+        ro.bounce_dispatches_off = shim.bounce_dispatches;
         ro.long_ns = LONG;
         ro.scheduler_tid = scheduler.0 as u32;
         let mut skel = open.load().context("load")?;
@@ -142,6 +148,11 @@ impl<'a> Eyes<'a> {
     /// How many tasks wait in user space: while not 0, the next CPU with nothing to run asks.
     pub fn set_parked(&mut self, n: u64) {
         volatile_write(&mut self.bss().parked, n);
+    }
+
+    /// What the shim's counts of drained records come to once nothing of ours is left in its ring.
+    pub fn set_drained_at_rest(&mut self, n: u64) {
+        volatile_write(&mut self.bss().drained_at_rest, n);
     }
 
     /// Once we have left our CPU, those CPUs of `urgent` look for work where something longer runs. What does not fit

@@ -28,7 +28,9 @@ extern const int __preempt_count __ksym __weak;
 /* Set before loading. */
 const volatile u32 nr_cpu_ids = EYES_MAX_CPUS;
 const volatile u32 shim_bss_size = 4096;	/* of the map put into @shim, bytes */
-const volatile u32 nr_scheduled_off = 0;
+const volatile u32 nr_scheduled_off = 0;	/* in that map, bytes */
+const volatile u32 user_dispatches_off = 0;
+const volatile u32 bounce_dispatches_off = 0;
 const volatile u32 scheduler_tid = 0;
 const volatile u64 long_ns = 4000000;	/* a task that runs this long without sleeping runs long */
 
@@ -42,6 +44,7 @@ u32 enabled;			/* the hands move only while this is 1 */
 u32 preempt_margin = 2;		/* current's rank must exceed the woken one's by this much */
 u64 preempt_gap_ns = 500000;	/* at least this long between two preemptions of one CPU */
 u64 proc_dropped;		/* process events that found the ring full */
+u64 drained_at_rest;		/* what the shim's counters of drained records come to when all are */
 u64 parked;			/* tasks that wait for a decision in user space */
 struct eyes_urgent urgent[EYES_URGENT];	/* tasks still waiting after the scheduler's pass */
 u32 nr_urgent;
@@ -299,14 +302,33 @@ int BPF_PROG(eyes_wakeup_new, struct task_struct *p)
 	return 0;
 }
 
-static void set_nr_scheduled(u64 n)
+static u64 *shim_counter(char *bss, u32 off)
+{
+	return off + sizeof(u64) <= shim_bss_size ? (u64 *)(bss + off) : NULL;
+}
+
+/*
+ * The scheduler has left its CPU. Says whether records of its pass are not drained yet: the core goes on draining while
+ * the CPU has nothing to run, but a record of a task that has changed or gone meanwhile ends it.
+ */
+static bool left(void)
 {
 	u32 zero = 0;
 	void *map = bpf_map_lookup_elem(&shim, &zero);
 	char *bss = map ? bpf_map_lookup_elem(map, &zero) : NULL;
+	volatile u64 *scheduled, *user, *bounce;
+	bool undrained;
 
-	if (bss && nr_scheduled_off + sizeof(u64) <= shim_bss_size)
-		*(volatile u64 *)(bss + nr_scheduled_off) = n;
+	if (!bss)
+		return false;
+	scheduled = shim_counter(bss, nr_scheduled_off);
+	user = shim_counter(bss, user_dispatches_off);
+	bounce = shim_counter(bss, bounce_dispatches_off);
+	if (!scheduled || !user || !bounce)
+		return false;
+	undrained = *user + *bounce < drained_at_rest;
+	*scheduled = parked ? parked : undrained;
+	return undrained;
 }
 
 /*
@@ -372,7 +394,8 @@ int BPF_PROG(eyes_switch, bool preempt, struct task_struct *prev, struct task_st
 		__sync_fetch_and_and(&idle[cpu / 64].bits, ~bit);
 	if (prev->pid == scheduler_tid) {
 		scheduler_runs = 0;
-		set_nr_scheduled(parked);
+		if (left() && !next->pid)
+			kick_idle(cpu);
 		if (enabled)
 			interrupt_urgent(now);
 	} else if (next->pid == scheduler_tid) {
