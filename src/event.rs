@@ -105,7 +105,7 @@ pub enum ProcessEvent {
 }
 
 /// The CPUs that can take a task in this pass.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
     /// The CPU that the scheduler stands on: a task given to it runs next, without a kick.
     pub asking: Option<CpuId>,

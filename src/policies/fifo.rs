@@ -1,7 +1,7 @@
 //! First come, first served, machine-wide: any ready CPU takes the oldest task that may run there.
 
-use super::{ready_cpus, untracked};
-use crate::event::{Answers, Dispatch, ProcessEvent, Ready, Reason, Runnable};
+use super::{ready_cpus, reason, untracked};
+use crate::event::{Answers, Dispatch, ProcessEvent, Ready, Runnable};
 use crate::ids::{Ns, Tid};
 use crate::policy::Policy;
 use crate::soft_domain::Settings;
@@ -69,7 +69,7 @@ impl Policy for Fifo {
                 slice_ns: self.slice_ns,
                 vtime: now,
                 generation: t.generation,
-                reason: Reason::InLlc,
+                reason: reason(&self.topology, &t.allowed, t.cpu, cpu),
             });
             self.queue.remove(at);
         }

@@ -1,4 +1,5 @@
 //! Random machines and random things that happen to them.
+#![allow(dead_code)] // each test binary uses a part of it
 
 use crate::machine::{FOREVER, Machine, State};
 use proptest::prelude::*;
