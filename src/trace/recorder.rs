@@ -19,6 +19,9 @@ pub trait Sink {
     fn room(&self) -> usize {
         usize::MAX
     }
+
+    /// Calls lost so far that no record tells of: the reader's last chance to count them, should the writer end.
+    fn set_lost(&mut self, _calls: u64) {}
 }
 
 impl Sink for Vec<Vec<u8>> {
@@ -36,6 +39,10 @@ impl<S: Sink + ?Sized> Sink for &mut S {
     fn room(&self) -> usize {
         (**self).room()
     }
+
+    fn set_lost(&mut self, calls: u64) {
+        (**self).set_lost(calls);
+    }
 }
 
 /// A policy whose every call and answer is recorded. It decides just as it would alone.
@@ -51,7 +58,7 @@ pub struct Recorded<P, S> {
 }
 
 impl<P: Policy, S: Sink> Recorded<P, S> {
-    /// Around a fresh policy; `tasks` as in its settings.
+    /// Around a fresh policy. Snapshots tell of `tasks` threads at most, at some 350 bytes of memory each.
     pub fn new(policy: P, sink: S, tasks: usize) -> Self {
         let buf = Vec::with_capacity(record::MOST_BYTES);
         Recorded { policy, sink, known: Known::new(tasks), buf, gap: None, lost: 0 }
@@ -96,6 +103,7 @@ impl<P: Policy, S: Sink> Recorded<P, S> {
         if let Call::Dispatch(now, _) = call {
             self.resume(*now);
         }
+        self.sink.set_lost(self.lost_at_the_end());
     }
 
     /// After a gap: a snapshot, if there is room for it.

@@ -25,8 +25,13 @@ impl<W: Write> Writer<W> {
     pub fn new(mut out: W) -> io::Result<Self> {
         out.write_all(&MAGIC)?;
         out.write_all(&VERSION.to_le_bytes())?;
+        Ok(Self::resume(out))
+    }
+
+    /// Behind what a file begins with.
+    pub(super) fn resume(out: W) -> Self {
         let raw = Vec::with_capacity(FULL + record::MOST_BYTES + 16);
-        Ok(Writer { out, raw, packed: Vec::new(), records: 0, written: Totals::default() })
+        Writer { out, raw, packed: Vec::new(), records: 0, written: Totals::default() }
     }
 
     /// A fresh policy begins: first of all, and again after a restart.
@@ -47,6 +52,11 @@ impl<W: Write> Writer<W> {
         if self.raw.len() >= FULL { self.flush() } else { Ok(()) }
     }
 
+    /// So many calls were lost of which no record tells.
+    pub fn add_dropped(&mut self, calls: u64) {
+        self.written.dropped = self.written.dropped.saturating_add(calls);
+    }
+
     /// What was put so far.
     pub fn totals(&self) -> Totals {
         self.written
@@ -63,7 +73,7 @@ impl<W: Write> Writer<W> {
     /// Closes the file: it says that nothing is missing at its end. `dropped` calls were lost after the last record.
     pub fn finish(mut self, dropped: u64) -> io::Result<W> {
         self.flush()?;
-        self.written.dropped = self.written.dropped.saturating_add(dropped);
+        self.add_dropped(dropped);
         let Totals { records, dropped } = self.written;
         let mut o = Out(&mut self.raw);
         o.int(records);
