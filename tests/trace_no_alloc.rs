@@ -14,15 +14,19 @@ use soft_domain::policy::Policy;
 use soft_domain::topology::{Grid, Level};
 use soft_domain::trace::{Recorded, Sink};
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-static INSIDE: AtomicBool = AtomicBool::new(false);
+thread_local! {
+    /// Whether this thread is inside the recorder: the test harness has a thread of its own, which allocates as it likes.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
 struct Counting;
 
 fn count() {
-    if INSIDE.load(Relaxed) {
+    if INSIDE.get() {
         CALLS.fetch_add(1, Relaxed);
     }
 }
@@ -71,9 +75,9 @@ struct Watched(Recorded<Box<dyn Policy>, Leaky>);
 
 impl Watched {
     fn watch(&mut self, f: impl FnOnce(&mut dyn Policy)) {
-        INSIDE.store(true, Relaxed);
+        INSIDE.set(true);
         f(&mut self.0);
-        INSIDE.store(false, Relaxed);
+        INSIDE.set(false);
     }
 }
 

@@ -6,6 +6,7 @@ use super::reader::Reader;
 use super::replay::{Ending, replay, same_policy};
 use super::what_if::what_if;
 use crate::host::exit::{Exit, Failure};
+use crate::host::journal::plain;
 use crate::ids::MS;
 use crate::policies;
 use clap::Args;
@@ -61,6 +62,21 @@ pub fn open(path: &Path) -> Result<Reader<BufReader<File>>, Failure> {
     let failed = |e: &dyn std::fmt::Display| Failure::new(Exit::Usage, format!("{}: {e}", path.display()));
     let file = File::open(path).map_err(|e| failed(&format_args!("cannot open it: {e}")))?;
     Reader::open(BufReader::new(file)).map_err(|e| failed(&e))
+}
+
+/// `sdlab replay` as a program's command: prints; a difference, a broken rule or a torn file is a failure.
+pub fn replay_command(args: &ReplayArgs) -> Result<(), Failure> {
+    finish(run_replay(args)?, "the replay is not identical, breaks a rule, or the file is damaged: see above")
+}
+
+/// `sdlab freeze` as a program's command.
+pub fn freeze_command(args: &FreezeArgs) -> Result<(), Failure> {
+    finish(run_freeze(args)?, "nothing was frozen")
+}
+
+fn finish(outcome: Outcome, failed: &str) -> Result<(), Failure> {
+    plain(outcome.text.trim_end());
+    if outcome.fine { Ok(()) } else { Err(Failure::new(Exit::Ejected, failed)) }
 }
 
 /// `sdlab replay`

@@ -5,6 +5,7 @@ mod freeze;
 mod gaps;
 #[path = "../policy/machine.rs"]
 mod machine;
+mod processes;
 mod replays;
 #[path = "../policy/script.rs"]
 mod script;
