@@ -1,5 +1,8 @@
 //! Every task that wakes up goes to the least loaded CPU it may use. Each CPU has a queue of its own, first come,
 //! first served; a CPU that finds its queue empty takes from the others.
+//!
+//! Its weakness, on purpose: a task's own past counts against its last CPU, so that a lone task wanders. That is what a
+//! home is for.
 
 use super::cpu_queues::CpuQueues;
 use super::{ready_cpus, reason, untracked};

@@ -6,8 +6,8 @@ use super::{CHUNK_HEAD, Chunk, MAGIC, Totals, VERSION, record};
 use lz4_flex::block::{compress_into, get_maximum_output_size};
 use std::io::{self, Write};
 
-/// A chunk is written when it has this many bytes before compression.
-const FULL: usize = 256 << 10;
+/// A chunk is written when it has this many bytes before compression: the unit of what a damage can cost.
+const FULL: usize = 64 << 10;
 
 /// Writes a trace. Whatever ends the writer, what was flushed before is readable.
 #[derive(Debug)]

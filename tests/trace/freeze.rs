@@ -1,5 +1,6 @@
 //! An incident becomes a test.
 
+use crate::machine::FOREVER;
 use crate::script::{Mask, Op};
 use crate::support::{file, records, replayed};
 use clap::Parser;
@@ -82,15 +83,24 @@ fn another_policy_is_compared_by_name() {
 #[test]
 #[ignore = "writes into tests/traces"]
 fn make_the_samples() {
-    let t = Topology::grid(2, 2, 2, 2);
+    // Three tasks for each CPU, a third of them never sleep, some may use one LLC only.
+    let t = Topology::grid(1, 2, 2, 1);
     for (name, folder) in [("least-loaded", "crowd-least-loaded"), ("deadline", "crowd-deadline")] {
         let dir = tempfile::tempdir().expect("a folder");
         let trace = dir.path().join("sample.sdt");
         let step = |n: usize| {
+            let run = if n.is_multiple_of(3) { FOREVER } else { (1 + n as u64 % 7) * MS };
             let mask = if n.is_multiple_of(5) { Mask::Llc(n) } else { Mask::All };
-            [Op::Start(n % 4, (1 + n as u64 % 7) * MS, MS), Op::SetMask(n, mask), Op::Advance(3 * MS), Op::Exit(n / 2)]
+            let exit = if n < 12 { Op::Wake(n) } else { Op::Exit(n * 7) };
+            [
+                Op::Start(n % 4, run, 3 * MS),
+                Op::SetMask(n, mask),
+                Op::Weight(n, 10 + 90 * (n as u32 % 3)),
+                exit,
+                Op::Advance(4 * MS),
+            ]
         };
-        let ops: Vec<Op> = (0..120).flat_map(step).collect();
+        let ops: Vec<Op> = (0..100).flat_map(step).collect();
         std::fs::write(&trace, file(name, &t, &records(name, &t, &ops))).expect("a file");
         let to = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/traces").join(folder);
         sdlab(&[&"freeze", &trace, &to, &"--events", &"4000"]);
