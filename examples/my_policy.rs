@@ -70,7 +70,7 @@ fn main() {
         [(2 * MS, Some(CpuId(0)), CpuMask::of(CpuId(1))), (7 * MS, Some(CpuId(1)), CpuMask::EMPTY)]
     {
         out.clear();
-        policy.dispatch(now, &Ready { asking, idle }, &mut out);
+        policy.dispatch(now, &Ready { asking, next: false, idle }, &mut out);
         println!("{} ms: {} wait; sent: {:?}", now / MS, policy.waiting(), out.dispatch);
     }
 }

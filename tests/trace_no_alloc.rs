@@ -7,7 +7,7 @@ mod script;
 
 use machine::Machine;
 use script::{Mask, Op, apply, settings};
-use soft_domain::event::{Answers, ProcessEvent, Ready, Runnable};
+use soft_domain::event::{Answers, ProcessEvent, Ready, Runnable, Spent};
 use soft_domain::ids::{CpuId, MS, Ns, Pid};
 use soft_domain::policies;
 use soft_domain::policy::Policy;
@@ -90,8 +90,8 @@ impl Policy for Watched {
         self.watch(|p| p.enqueue(now, task, out));
     }
 
-    fn observe(&mut self, now: Ns, cpu: CpuId, home_ns: Ns, other_ns: Ns) {
-        self.watch(|p| p.observe(now, cpu, home_ns, other_ns));
+    fn observe(&mut self, now: Ns, cpu: CpuId, spent: &Spent) {
+        self.watch(|p| p.observe(now, cpu, spent));
     }
 
     fn dispatch(&mut self, now: Ns, ready: &Ready, out: &mut Answers) {

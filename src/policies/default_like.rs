@@ -6,7 +6,7 @@
 use super::cpu_queues::CpuQueues;
 use super::{ready_cpus, reason, untracked};
 use crate::cpumask::CpuMask;
-use crate::event::{Answers, Cause, Dispatch, Hint, ProcessEvent, Ready, Runnable};
+use crate::event::{Answers, Cause, Dispatch, Hint, ProcessEvent, Ready, Runnable, Urgent};
 use crate::ids::{CpuId, MS, Ns, Tid};
 use crate::limits::Limits;
 use crate::policy::Policy;
@@ -29,6 +29,7 @@ struct Task {
     generation: u64,
     weight: u32,
     enqueued_at: Ns,
+    cause: Option<Cause>,
     /// CPU time at nice 0 on the clock of its queue's CPU, ns.
     vtime: u64,
     /// The CPU of that clock.
@@ -37,6 +38,13 @@ struct Task {
     /// Usual run time between sleeps, ns.
     burst: Ns,
     hinted: (CpuId, u8),
+}
+
+impl Task {
+    /// log2 of its usual run time between sleeps, us.
+    fn rank(&self) -> u8 {
+        (self.burst >> 10).checked_ilog2().unwrap_or(0) as u8
+    }
 }
 
 /// See the head of this file.
@@ -143,10 +151,10 @@ impl Policy for DefaultLike {
         let ran = if r.started == task.started { 0 } else { r.stint_ns };
         task.vtime = task.vtime.saturating_add(ran.saturating_mul(100) / u64::from(r.weight.max(1)));
         (task.cpu, task.allowed, task.generation, task.weight) = (r.cpu, r.allowed, r.generation, r.weight);
-        (task.started, task.enqueued_at) = (r.started, now);
+        (task.started, task.enqueued_at, task.cause) = (r.started, now, Some(r.cause));
         let burst = if r.cause == Cause::Wakeup { ran } else { r.since_wakeup_ns };
         task.burst = task.burst / 4 * 3 + burst / 4;
-        let rank = (task.burst >> 10).checked_ilog2().unwrap_or(0) as u8;
+        let rank = task.rank();
         if task.hinted != (cpu, rank) {
             task.hinted = (cpu, rank);
             out.hints.push(Hint { tid: r.tid, cpu, rank, sticky: false, home: false });
@@ -177,6 +185,13 @@ impl Policy for DefaultLike {
                     free.clear(cpu);
                     self.send(now, slot, cpu, out);
                 }
+            }
+            // The first of the queue may preempt.
+            if let Some(task) = self.queues.first(queue).map(|s| self.tasks.get(s))
+                && task.cause == Some(Cause::Wakeup)
+                && out.urgent.len() < out.urgent.capacity()
+            {
+                out.urgent.push(Urgent { cpu: queue, rank: task.rank() });
             }
         }
     }

@@ -7,7 +7,7 @@
 use super::cpu_queues::CpuQueues;
 use super::{ready_cpus, reason, untracked};
 use crate::cpumask::CpuMask;
-use crate::event::{Answers, Cause, Dispatch, ProcessEvent, Ready, Runnable};
+use crate::event::{Answers, Cause, Dispatch, ProcessEvent, Ready, Runnable, Spent};
 use crate::ids::{CpuId, Ns, Tid};
 use crate::limits::FULL_LOAD;
 use crate::load::Load;
@@ -106,9 +106,9 @@ impl Policy for LeastLoaded {
         self.queues.insert(cpu, slot, 0);
     }
 
-    fn observe(&mut self, now: Ns, cpu: CpuId, home_ns: Ns, other_ns: Ns) {
+    fn observe(&mut self, now: Ns, cpu: CpuId, spent: &Spent) {
         if let Some(load) = self.loads.get_mut(cpu.index()) {
-            load.advance(now, home_ns.saturating_add(other_ns), self.half_life);
+            load.advance(now, spent.home_ns.saturating_add(spent.other_ns), self.half_life);
         }
     }
 

@@ -35,10 +35,10 @@ pub fn build(name: &str, topology: &Topology, settings: &Settings) -> Option<Box
     }
 }
 
-/// All CPUs that can take a task now, the one that asks among them.
+/// All CPUs that can take a task now: the one that asks among them, unless it has its next task already.
 fn ready_cpus(topology: &Topology, ready: &Ready) -> CpuMask {
     let mut cpus = ready.idle;
-    if let Some(cpu) = ready.asking {
+    if let Some(cpu) = ready.asking.filter(|_| !ready.next) {
         cpus.set(cpu);
     }
     cpus.and(topology.cpus())

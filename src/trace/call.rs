@@ -1,7 +1,7 @@
 //! One call into a policy as plain data: recorded, stored, and given again.
 
 use super::bytes::{Bad, In, Out};
-use crate::event::{Answers, Cause, ProcessEvent, Ready, Runnable};
+use crate::event::{Answers, Cause, ProcessEvent, Ready, Runnable, Spent};
 use crate::ids::{CpuId, Ns, Pid};
 use crate::policy::Policy;
 
@@ -12,8 +12,8 @@ pub enum Call {
     Process(Ns, ProcessEvent),
     /// [`Policy::enqueue`]
     Enqueue(Ns, Runnable),
-    /// [`Policy::observe`]: time, CPU, ns at home, other ns.
-    Observe(Ns, CpuId, Ns, Ns),
+    /// [`Policy::observe`]
+    Observe(Ns, CpuId, Spent),
     /// [`Policy::dispatch`]
     Dispatch(Ns, Ready),
     /// [`Policy::restore_home`], which has no time.
@@ -29,7 +29,7 @@ impl Call {
         match self {
             Call::Process(now, event) => policy.process(*now, event, out),
             Call::Enqueue(now, task) => policy.enqueue(*now, task, out),
-            Call::Observe(now, cpu, home, other) => policy.observe(*now, *cpu, *home, *other),
+            Call::Observe(now, cpu, spent) => policy.observe(*now, *cpu, spent),
             Call::Dispatch(now, ready) => policy.dispatch(*now, ready, out),
             Call::RestoreHome(pid, home) => policy.restore_home(*pid, *home),
         }
@@ -71,18 +71,21 @@ impl Call {
                 o.int(r.weight.into());
                 o.int(r.generation);
             }
-            Call::Observe(now, cpu, home, other) => {
+            Call::Observe(now, cpu, Spent { home_ns, other_ns, long_ns }) => {
                 o.byte(OBSERVE);
                 o.int(*now);
                 o.cpu(*cpu);
-                o.int(*home);
-                o.int(*other);
+                o.int(*home_ns);
+                o.int(*other_ns);
+                o.int(*long_ns);
             }
             Call::Dispatch(now, ready) => {
-                o.byte(if ready.asking.is_some() { DISPATCH_ASKED } else { DISPATCH });
+                let Ready { asking, next, idle } = ready;
+                o.byte(if asking.is_some() { DISPATCH_ASKED } else { DISPATCH });
                 o.int(*now);
-                ready.asking.iter().for_each(|c| o.cpu(*c));
-                o.mask(&ready.idle);
+                asking.iter().for_each(|c| o.cpu(*c));
+                o.byte(u8::from(*next));
+                o.mask(idle);
             }
             Call::RestoreHome(pid, cpu) => {
                 o.byte(RESTORE_HOME);
@@ -121,9 +124,14 @@ impl Call {
                 };
                 Call::Enqueue(now, r)
             }
-            OBSERVE => Call::Observe(now, i.cpu()?, i.int()?, i.int()?),
-            DISPATCH => Call::Dispatch(now, Ready { asking: None, idle: i.mask()? }),
-            DISPATCH_ASKED => Call::Dispatch(now, Ready { asking: Some(i.cpu()?), idle: i.mask()? }),
+            OBSERVE => {
+                let cpu = i.cpu()?;
+                Call::Observe(now, cpu, Spent { home_ns: i.int()?, other_ns: i.int()?, long_ns: i.int()? })
+            }
+            DISPATCH | DISPATCH_ASKED => {
+                let asking = if kind == DISPATCH_ASKED { Some(i.cpu()?) } else { None };
+                Call::Dispatch(now, Ready { asking, next: i.byte()? != 0, idle: i.mask()? })
+            }
             _ => return Err(Bad("a call of an unknown kind")),
         })
     }

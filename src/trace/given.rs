@@ -1,8 +1,8 @@
 //! What a policy answered to one call.
 
 use super::bytes::{Bad, In, Out};
-use crate::event::{Answers, Dispatch, Hint, MoveReason, Notice, Reason};
-use crate::ids::{CpuId, LlcId, Ns};
+use crate::event::{Answers, Dispatch, Hint, MoveReason, Notice, Reason, Urgent};
+use crate::ids::{LlcId, Ns};
 
 /// How full the answers were before a call: what lies beyond was given by it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -10,14 +10,14 @@ pub struct Mark {
     dispatch: usize,
     hints: usize,
     notices: usize,
-    preempt: Option<CpuId>,
+    urgent: usize,
 }
 
 impl Mark {
     /// Before a call.
     pub fn of(out: &Answers) -> Self {
-        let Answers { dispatch, hints, notices, preempt } = out;
-        Mark { dispatch: dispatch.len(), hints: hints.len(), notices: notices.len(), preempt: *preempt }
+        let Answers { dispatch, hints, notices, urgent } = out;
+        Mark { dispatch: dispatch.len(), hints: hints.len(), notices: notices.len(), urgent: urgent.len() }
     }
 }
 
@@ -28,7 +28,7 @@ pub struct Fresh<'a> {
     dispatch: &'a [Dispatch],
     hints: &'a [Hint],
     notices: &'a [Notice],
-    preempt: Option<CpuId>,
+    urgent: &'a [Urgent],
     waiting: u64,
 }
 
@@ -40,15 +40,14 @@ impl<'a> Fresh<'a> {
             dispatch: out.dispatch.get(mark.dispatch..).unwrap_or_default(),
             hints: out.hints.get(mark.hints..).unwrap_or_default(),
             notices: out.notices.get(mark.notices..).unwrap_or_default(),
-            preempt: out.preempt,
+            urgent: out.urgent.get(mark.urgent..).unwrap_or_default(),
             waiting: waiting as u64,
         }
     }
 
     /// Of a call that cannot be answered.
     pub fn nothing(waiting: usize) -> Self {
-        let (dispatch, hints, notices) = (&[] as &[_], &[] as &[_], &[] as &[_]);
-        Fresh { first: false, dispatch, hints, notices, preempt: None, waiting: waiting as u64 }
+        Fresh { first: false, dispatch: &[], hints: &[], notices: &[], urgent: &[], waiting: waiting as u64 }
     }
 
     /// The notices among them.
@@ -63,7 +62,7 @@ impl<'a> Fresh<'a> {
 
     /// Most bytes that they take when encoded.
     pub(super) fn most_bytes(&self) -> usize {
-        64 + self.dispatch.len() * 48 + self.hints.len() * 16 + self.notices.len() * 80
+        64 + self.dispatch.len() * 48 + self.hints.len() * 16 + self.notices.len() * 80 + self.urgent.len() * 8
     }
 
     pub(super) fn encode(&self, now: Ns, o: &mut Out) {
@@ -73,7 +72,7 @@ impl<'a> Fresh<'a> {
                 | bit(!self.dispatch.is_empty(), DISPATCHES)
                 | bit(!self.hints.is_empty(), HINTS)
                 | bit(!self.notices.is_empty(), NOTICES)
-                | bit(self.preempt.is_some(), PREEMPT),
+                | bit(!self.urgent.is_empty(), URGENT),
         );
         o.int(self.waiting);
         list(o, self.dispatch, |o, d| {
@@ -91,7 +90,10 @@ impl<'a> Fresh<'a> {
             o.byte(bit(h.sticky, 1) | bit(h.home, 2));
         });
         list(o, self.notices, notice);
-        self.preempt.iter().for_each(|c| o.cpu(*c));
+        list(o, self.urgent, |o, u| {
+            o.cpu(u.cpu);
+            o.byte(u.rank);
+        });
     }
 
     /// The same as a value of its own.
@@ -101,7 +103,7 @@ impl<'a> Fresh<'a> {
             dispatch: self.dispatch.to_vec(),
             hints: self.hints.to_vec(),
             notices: self.notices.to_vec(),
-            preempt: self.preempt,
+            urgent: self.urgent.to_vec(),
             waiting: self.waiting,
         }
     }
@@ -118,8 +120,8 @@ pub struct Given {
     pub hints: Vec<Hint>,
     /// Notices.
     pub notices: Vec<Notice>,
-    /// The CPU that should look for work, as of the end of the call.
-    pub preempt: Option<CpuId>,
+    /// CPUs that should look for work.
+    pub urgent: Vec<Urgent>,
     /// Tasks that waited after the call.
     pub waiting: u64,
 }
@@ -130,13 +132,13 @@ impl Given {
         self.dispatch == fresh.dispatch
             && self.hints == fresh.hints
             && self.notices == fresh.notices
-            && self.preempt == fresh.preempt
+            && self.urgent == fresh.urgent
             && self.waiting == fresh.waiting
     }
 
     pub(super) fn decode(now: Ns, i: &mut In) -> Result<Given, Bad> {
         let flags = i.byte()?;
-        if flags & !(FIRST | DISPATCHES | HINTS | NOTICES | PREEMPT) != 0 {
+        if flags & !(FIRST | DISPATCHES | HINTS | NOTICES | URGENT) != 0 {
             return Err(Bad("answers of an unknown kind"));
         }
         let waiting = i.int()?;
@@ -155,8 +157,8 @@ impl Given {
             Ok(Hint { tid, cpu, rank, sticky: bits & 1 != 0, home: bits & 2 != 0 })
         })?;
         let notices = take_list(flags & NOTICES, i, take_notice)?;
-        let preempt = if flags & PREEMPT != 0 { Some(i.cpu()?) } else { None };
-        Ok(Given { first: flags & FIRST != 0, dispatch, hints, notices, preempt, waiting })
+        let urgent = take_list(flags & URGENT, i, |i| Ok(Urgent { cpu: i.cpu()?, rank: i.byte()? }))?;
+        Ok(Given { first: flags & FIRST != 0, dispatch, hints, notices, urgent, waiting })
     }
 }
 
@@ -164,7 +166,7 @@ const FIRST: u8 = 1;
 const DISPATCHES: u8 = 2;
 const HINTS: u8 = 4;
 const NOTICES: u8 = 8;
-const PREEMPT: u8 = 16;
+const URGENT: u8 = 16;
 
 fn list<T>(o: &mut Out, items: &[T], mut put: impl FnMut(&mut Out, &T)) {
     if !items.is_empty() {

@@ -5,7 +5,7 @@ use super::call::Call;
 use super::given::{Fresh, Mark};
 use super::known::Known;
 use super::record;
-use crate::event::{Answers, ProcessEvent, Ready, Runnable};
+use crate::event::{Answers, ProcessEvent, Ready, Runnable, Spent};
 use crate::ids::{CpuId, Ns, Pid};
 use crate::policy::Policy;
 use crate::stats::Counters;
@@ -139,9 +139,9 @@ impl<P: Policy, S: Sink> Policy for Recorded<P, S> {
         self.record(&Call::Enqueue(now, *task), Some((&mark, out)));
     }
 
-    fn observe(&mut self, now: Ns, cpu: CpuId, home_ns: Ns, other_ns: Ns) {
-        self.policy.observe(now, cpu, home_ns, other_ns);
-        self.record(&Call::Observe(now, cpu, home_ns, other_ns), None);
+    fn observe(&mut self, now: Ns, cpu: CpuId, spent: &Spent) {
+        self.policy.observe(now, cpu, spent);
+        self.record(&Call::Observe(now, cpu, *spent), None);
     }
 
     fn dispatch(&mut self, now: Ns, ready: &Ready, out: &mut Answers) {

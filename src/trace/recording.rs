@@ -147,7 +147,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Answers, Ready};
+    use crate::event::{Answers, Ready, Spent};
     use crate::ids::{CpuId, MS};
     use crate::policies;
     use crate::policy::Policy;
@@ -172,8 +172,8 @@ mod tests {
         let mut out = Answers::with_capacity(8);
         for i in 0..calls {
             out.clear();
-            policy.observe(i * MS, CpuId(0), 0, 0);
-            policy.dispatch(i * MS, &Ready { asking: Some(CpuId(0)), idle: Default::default() }, &mut out);
+            policy.observe(i * MS, CpuId(0), &Spent::default());
+            policy.dispatch(i * MS, &Ready { asking: Some(CpuId(0)), next: false, idle: Default::default() }, &mut out);
         }
         policy
     }

@@ -57,7 +57,7 @@ pub struct Replay {
     pub calls: u64,
     /// Of these: the answers were not the recorded ones.
     pub differing: u64,
-    /// Answers in the recording: dispatches, hints, notices, preemptions.
+    /// Answers in the recording: dispatches, hints, notices, urgent tasks.
     pub answers: [u64; 4],
     /// Fresh policies after the first: the scheduler was restarted.
     pub restarts: u64,
@@ -202,7 +202,7 @@ pub fn replay<R: Read>(reader: &mut Reader<R>, build: &mut Build) -> Result<Repl
 impl Replay {
     fn count(&mut self, given: &Given) {
         self.calls += 1;
-        let lists = [given.dispatch.len(), given.hints.len(), given.notices.len(), given.preempt.iter().count()];
+        let lists = [given.dispatch.len(), given.hints.len(), given.notices.len(), given.urgent.len()];
         self.answers.iter_mut().zip(lists).for_each(|(sum, n)| *sum += n as u64);
     }
 
@@ -228,7 +228,7 @@ impl Replay {
 
 impl fmt::Display for Replay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [dispatches, hints, notices, preempts] = self.answers;
+        let [dispatches, hints, notices, urgent] = self.answers;
         let compared = self.calls - self.apart;
         match &self.first {
             Some(first) => {
@@ -238,7 +238,7 @@ impl fmt::Display for Replay {
             None if compared == 0 && self.apart == 0 => writeln!(f, "nothing to compare: no call was recorded")?,
             None => writeln!(f, "identical: {compared} calls in {}", seconds(self.span))?,
         }
-        writeln!(f, "recorded: {dispatches} dispatches, {hints} hints, {notices} notices, {preempts} preemptions")?;
+        writeln!(f, "recorded: {dispatches} dispatches, {hints} hints, {notices} notices, {urgent} urgent tasks")?;
         if self.restarts > 0 {
             writeln!(f, "the scheduler was restarted {} times; each time a fresh policy began", self.restarts)?;
         }
@@ -276,10 +276,7 @@ impl fmt::Display for Difference {
         pair(f, "dispatch", &recorded.dispatch, &got.dispatch, |d| sent(d, *now))?;
         pair(f, "hint", &recorded.hints, &got.hints, |h| format!("{h:?}"))?;
         pair(f, "notice", &recorded.notices, &got.notices, |n| format!("{n:?}"))?;
-        let preempt = |p: &Given| p.preempt.map_or_else(|| "none".to_owned(), |c| format!("CPU {c}"));
-        if recorded.preempt != got.preempt {
-            writeln!(f, "  preemption: recorded {}, now {}", preempt(recorded), preempt(got))?;
-        }
+        pair(f, "urgent", &recorded.urgent, &got.urgent, |u| format!("{u:?}"))?;
         if recorded.waiting != got.waiting {
             writeln!(f, "  tasks that wait afterwards: recorded {}, now {}", recorded.waiting, got.waiting)?;
         }
