@@ -120,7 +120,7 @@ pub struct Spent {
 pub const LONG: Ns = 4 * MS;
 
 /// The CPUs that can take a task in this pass.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
     /// The CPU that the scheduler stands on: a task given to it runs next, without a kick.
     pub asking: Option<CpuId>,

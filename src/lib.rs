@@ -21,3 +21,4 @@ pub mod soft_domain;
 pub mod stats;
 pub mod table;
 pub mod topology;
+pub mod trace;
