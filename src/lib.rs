@@ -17,6 +17,7 @@ pub mod policies;
 pub mod policy;
 pub mod queue;
 pub mod service;
+pub mod sim;
 pub mod soft_domain;
 pub mod stats;
 pub mod table;
