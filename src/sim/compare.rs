@@ -45,6 +45,7 @@ fn cell(values: impl Iterator<Item = Option<u64>>, unit: Unit) -> String {
 }
 
 type Of<T> = fn(&T, &Results) -> Option<u64>;
+type OfRun = fn(&Results) -> Option<u64>;
 
 const BY_SERVICE: [(&str, Unit, Of<Line>); 10] = [
     ("requests/s", Unit::Plain, |l, r| (l.tally.requests > 0).then(|| Line::per_second(l.tally.requests, r.duration))),
@@ -59,7 +60,7 @@ const BY_SERVICE: [(&str, Unit, Of<Line>); 10] = [
     ("fairness", Unit::Ratio, |l, _| l.fairness()),
 ];
 
-const BY_MACHINE: [(&str, Unit, fn(&Results) -> Option<u64>); 6] = [
+const BY_MACHINE: [(&str, Unit, OfRun); 6] = [
     ("CPUs idle", Unit::Percent, |r| permille(r.totals.idle_ns, r.duration * r.cpus)),
     ("idle while work waited", Unit::Percent, |r| permille(r.totals.idle_while_waiting_ns, r.duration * r.cpus)),
     ("scheduler, of one CPU", Unit::Percent, |r| permille(r.totals.scheduler_ns, r.duration)),

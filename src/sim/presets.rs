@@ -3,8 +3,10 @@
 use crate::ids::MAX_CPUS;
 use crate::topology::{FULL_CAPACITY, Grid, Numbering, RawCpu, Topology};
 
+type Make = fn() -> Topology;
+
 /// Name, what it is, how it is made.
-const PRESETS: &[(&str, &str, fn() -> Topology)] = &[
+const PRESETS: &[(&str, &str, Make)] = &[
     ("epyc-9654-2s", "two sockets of 12 L3s of 8 cores with SMT, one node per socket: 384 CPUs", || {
         Grid::new(2, 12, 8, 2).numbering(Numbering::SiblingsLast).build()
     }),
