@@ -97,7 +97,7 @@ costs! {
 }
 
 /// A figure this large is a mistake, and products of it with times stay below 2^64.
-const LARGEST: u64 = 1_000_000_000;
+const LARGEST: u64 = 100_000_000;
 
 impl Costs {
     /// Applies one `NAME=VALUE`; the error is one line.

@@ -11,6 +11,9 @@ use crate::ids::{CpuId, Ns, Pid, Tid, US};
 /// never runs nor sleeps still lets time go by.
 const MOST_IN_A_ROW: usize = 1000;
 
+/// Tasks that can be made in one run, dead ones included: a fork bomb shall not eat the host's memory.
+const MOST_TASKS: usize = 1 << 20;
+
 /// What an operation leads to.
 enum After {
     /// The next operation follows at once.
@@ -167,9 +170,11 @@ impl Machine {
     }
 
     fn fork(&mut self, parent: TaskId, template: usize, spent: &mut Ns) {
-        let Some(spec) = self.templates.get(template).cloned() else { return };
-        self.totals.forks += 1;
         *spent += self.costs.fork;
+        // Beyond the bound it fails, as in the kernel.
+        let room = self.tasks.len() < MOST_TASKS;
+        let Some(spec) = self.templates.get(template).filter(|_| room).cloned() else { return };
+        self.totals.forks += 1;
         let child = self.tasks.len();
         // Until it execs it is a copy of its parent, on its parent's CPU.
         let (cpu, comm) = (self.tasks[parent].cpu, self.tasks[parent].comm);

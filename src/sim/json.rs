@@ -169,6 +169,7 @@ fn machine(j: &mut Json, r: &Results) {
         ("woken", t.woken),
         ("woken_and_run", t.woken_and_run),
         ("waiting_at_end", r.waiting),
+        ("woken_and_waiting_at_end", r.woken_waiting),
         ("homes_given", t.homes[0]),
         ("homes_moved_in_llc", t.homes[1]),
         ("homes_moved_across_llcs", t.homes[2]),

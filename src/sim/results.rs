@@ -55,6 +55,8 @@ pub struct Results {
     pub totals: Totals,
     /// Tasks that wait at the end.
     pub waiting: u64,
+    /// Those of them that were woken and have not run since.
+    pub woken_waiting: u64,
     /// Rules that the policy broke.
     pub faults: Vec<Fault>,
     /// The kernel would have ejected the policy.
@@ -100,6 +102,7 @@ impl Machine {
             tasks,
             totals: self.totals.clone(),
             waiting: self.nr_waiting,
+            woken_waiting: self.tasks.iter().filter(|t| t.waits() && t.woken_at.is_some()).count() as u64,
             faults: self.faults.clone(),
             ejected: self.ejected,
             counters,

@@ -149,7 +149,9 @@ impl Machine {
             Current::Task(task) => {
                 self.end_stint(cpu, task);
                 if prev_runs {
-                    *spent += self.queued.take_turn(self.now, &self.costs);
+                    let held_up = self.queued.take_turn(self.now, &self.costs);
+                    self.totals.ring_wait_ns += held_up;
+                    *spent += held_up;
                     self.enqueue(task, false);
                 }
             }

@@ -17,6 +17,10 @@ impl Machine {
         let refill = self.refill(task, distance);
         let node = self.topology.cpu(cpu).map(|c| c.node);
         let t = &mut self.tasks[task];
+        // What it did not finish fetching here.
+        let unpaid = std::mem::take(&mut t.unpaid_refill);
+        let unpaid = if distance == Distance::Same { unpaid } else { 0 };
+        debug_assert!(t.allowed.has(cpu), "the machine itself broke a mask");
         t.tally.moved(distance);
         t.tally.stints += 1;
         if let Some(woken) = t.woken_at.take() {
@@ -27,7 +31,7 @@ impl Machine {
         (t.cpu, t.last_ran, t.start_ts) = (cpu, Some(cpu), now);
         t.memory = t.memory.or(node);
         let c = &mut self.cpus[cpu.index()];
-        (c.since, c.accounted, c.work_from) = (now, now, runs_at + refill);
+        (c.since, c.accounted, c.work_from) = (now, now, runs_at + refill + unpaid);
         self.renew_slice(cpu, task);
         self.set_rate(cpu, task);
         self.arm(cpu, task);
@@ -52,6 +56,7 @@ impl Machine {
     pub(super) fn end_stint(&mut self, cpu: CpuId, task: TaskId) {
         self.account(cpu);
         let ran = self.now - self.cpus[cpu.index()].since;
+        self.tasks[task].unpaid_refill = self.cpus[cpu.index()].work_from.saturating_sub(self.now);
         let home = self.homes.get(self.tasks[task].leader).copied().flatten();
         let t = &mut self.tasks[task];
         t.stop_ts = self.now;

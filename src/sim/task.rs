@@ -58,6 +58,8 @@ pub struct Task {
     /// The current work takes the same time on any CPU.
     pub by_the_clock: bool,
     pub working_set_kib: u64,
+    /// Time that it still owes to its caches on the CPU where it last ran, ns.
+    pub unpaid_refill: Ns,
     /// Node of its memory: where it first ran.
     pub memory: Option<NodeId>,
 
@@ -113,6 +115,7 @@ impl Task {
             work_left: 0,
             by_the_clock: false,
             working_set_kib: spec.working_set_kib,
+            unpaid_refill: 0,
             memory: None,
             cpu,
             last_ran: None,

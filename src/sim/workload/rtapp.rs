@@ -9,14 +9,15 @@ use crate::topology::Topology;
 use std::collections::BTreeMap;
 
 /// For `--list-workloads`.
-pub const SUPPORTED: &str = "\
+pub const SUPPORTED: &str = "            \
             global: duration, default_policy (SCHED_OTHER, SCHED_IDLE); what only concerns logs, memory locking and
                     calibration is read over
             tasks, per thread: instance, delay, loop, phases, policy, priority, cpus
             phases: loop, policy, priority, cpus, and the events run, runtime, sleep, timer (period, ref, mode), lock,
                     unlock, wait, signal, broad, sync, barrier, suspend, resume, yield, fork; any digits may follow a
                     key, and keys may repeat
-            All threads are of one process, as in rt-app; every timer is its thread's own. Anything else is an error that names the key.
+            All threads are of one process, as in rt-app; every timer is its thread's own; a fork
+            makes a process. Anything else is an error that names the key.
 ";
 
 /// Keys of `global` that do not change what tasks do.

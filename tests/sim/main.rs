@@ -1,0 +1,10 @@
+//! The simulator, judged by what it says about runs whose outcome is known.
+
+mod cli;
+mod determinism;
+mod faults;
+mod machine;
+mod properties;
+mod rtapp;
+mod shim;
+mod support;
