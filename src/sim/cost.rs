@@ -47,6 +47,8 @@ costs! {
         "from scx_bpf_kick_cpu to the other CPU's reschedule when it is busy; a guess",
     hz "hz" 250 "ticks/s" 1
         "CONFIG_HZ of Debian's kernels; a slice ends at a tick",
+    tick_jitter "tick-jitter" 3000 "ns" 0
+        "a tick comes up to this much late: all CPUs tick together (skew_tick=0), but not in the same order each time; a guess",
     fork "fork" 60000 "ns" 0
         "what a fork costs the parent; published lat_proc figures: 50-100 us; a guess for today's machines",
     exec "exec" 300000 "ns" 0

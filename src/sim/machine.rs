@@ -68,6 +68,8 @@ pub struct Machine {
     pub(super) policy: Box<dyn Policy>,
     pub(super) now: Ns,
     pub(super) tick: Ns,
+    /// How late ticks come.
+    pub(super) ticks: Rng,
     pub(super) events: EventQueue,
     pub(super) cpus: Vec<Cpu>,
     pub(super) idle: CpuMask,
@@ -111,6 +113,7 @@ impl Machine {
             policy,
             now: BOOT,
             tick: 1_000_000_000 / setup.costs.hz.max(1),
+            ticks: Rng::new(setup.seed, u64::MAX >> 1),
             events: EventQueue::default(),
             cpus: vec![Cpu::new(BOOT); topology.cpu_slots()],
             idle: *topology.cpus(),

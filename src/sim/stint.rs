@@ -92,7 +92,8 @@ impl Machine {
     /// The slice begins now and ends at the first tick after it is used up.
     pub(super) fn renew_slice(&mut self, cpu: CpuId, task: TaskId) {
         let used_up = self.now + self.tasks[task].slice.max(1);
-        self.cpus[cpu.index()].slice_end = used_up.div_ceil(self.tick) * self.tick;
+        let late = self.ticks.below(self.costs.tick_jitter as u32 + 1);
+        self.cpus[cpu.index()].slice_end = used_up.div_ceil(self.tick) * self.tick + Ns::from(late);
     }
 
     /// The current task goes on after the CPU has spent `spent` ns on something else.

@@ -78,7 +78,7 @@ fn a_full_ring_is_counted_and_nothing_is_lost() {
     for policy in ["soft-domain", "fifo"] {
         let r = run.workload(policy, crowd(64));
         assert!(r.totals.congested > 100, "{policy}: {}", r.totals.congested);
-        assert_eq!(r.totals.records + r.totals.congested, r.totals.user_dispatches + r.totals.congested);
+        assert_eq!(r.totals.decisions - r.totals.cancelled - r.totals.user_dispatches, 0, "all decisions arrived");
         assert!(r.faults.is_empty(), "{:?}", r.faults);
         assert!(line(&r, "crowd").tally.requests > 64 * 50, "{policy}: {}", line(&r, "crowd").tally.requests);
     }
@@ -95,13 +95,12 @@ fn a_turn_takes_at_most_256_records() {
 }
 
 #[test]
-fn each_dispatch_call_drains_one_record() {
-    // CPU 0 alone is awake now and then; decisions for it all the same reach the kernel one by one.
-    let (policy, _) = plain();
-    let r = Run::on(Topology::grid(1, 1, 1, 1), 200 * MS).policy(policy, crowd(100));
-    let t = &r.totals;
-    assert_eq!(t.decisions - t.user_dispatches - t.cancelled, 0, "all drained at the end");
-    assert!(t.passes > t.decisions / 2, "the loop comes back for each while more than one is in the ring");
+fn a_dispatch_call_drains_one_record_so_a_batch_needs_as_many() {
+    // 100 decisions of one turn, all for the one CPU: each is drained when the task before it has left the CPU.
+    let (policy, seen) = plain();
+    let r = Run::on(Topology::grid(1, 1, 1, 1), 4 * MS).cost("drain=1000000").policy(policy, crowd(100));
+    assert_eq!(seen.borrow().most_in_a_pass, 100);
+    assert_eq!(r.totals.user_dispatches, 4, "1 ms each, from the start on");
 }
 
 #[test]
@@ -114,7 +113,7 @@ fn slices_end_at_ticks() {
     let stints: Vec<Ns> = seen.records.iter().map(|(_, r)| r.stint_ns).filter(|s| *s > 0).collect();
     assert!(stints.len() > 20);
     // A slice of 5 ms ends at the first tick after it: at 8 ms, less what the switch took.
-    assert!(stints.iter().all(|s| (7990 * US..=8000 * US).contains(s)), "{stints:?}");
+    assert!(stints.iter().all(|s| (7990 * US..=8005 * US).contains(s)), "{stints:?}");
     let (_, first) = seen.records[0];
     assert_eq!((first.stint_ns, first.started, first.since_wakeup_ns), (0, 0, 0), "it has not run yet");
 }
@@ -159,5 +158,6 @@ fn the_heartbeat_runs_the_scheduler_on_an_idle_machine() {
     let once = TaskSpec::new("once", vec![Op::Run { ns: US, spread: 0 }, Op::Exit]);
     let w = Workload { tasks: vec![once], ..Workload::default() };
     let r = Run::on(Topology::grid(1, 1, 4, 1), 5500 * MS).policy(policy, w);
-    assert!((5..12).contains(&r.totals.passes), "{}", r.totals.passes);
+    // It looks once a second whether the last turn is a second old: every other time it is a moment too early.
+    assert!((3..=6).contains(&r.totals.passes), "{}", r.totals.passes);
 }

@@ -1,8 +1,9 @@
 //! The plain built-in workloads.
 
 use super::params::Params;
+use crate::cpumask::CpuMask;
 use crate::event::Name;
-use crate::ids::{MS, Ns, US};
+use crate::ids::{CpuId, MS, Ns, US};
 use crate::sim::program::{Op, TaskSpec, Workload};
 use crate::topology::Topology;
 
@@ -49,11 +50,18 @@ pub fn fleet(params: &mut Params, topology: &Topology) -> Result<Workload, Strin
     Ok(w)
 }
 
-/// Tasks that never sleep.
+/// Tasks that never sleep; of those that are pinned, the i-th may only use the i-th CPU.
 pub fn burners(params: &mut Params, topology: &Topology) -> Result<Workload, String> {
     let mut w = Workload::default();
     let tasks = params.count("tasks", topology.nr_cpus())?;
-    add_burners(&mut w, tasks, params.time("run", 100 * MS)?);
+    let run = params.time("run", 100 * MS)?;
+    add_burners(&mut w, tasks, run);
+    let cpus: Vec<CpuId> = topology.cpus().iter().collect();
+    for i in 0..params.count("pinned", 0)? {
+        let program = vec![Op::Run { ns: run.max(US), spread: 0 }, Op::Jump(0)];
+        let allowed = cpus.get(i % cpus.len().max(1)).map_or(CpuMask::ALL, |c| CpuMask::of(*c));
+        w.tasks.push(TaskSpec { start: scattered(i), allowed, ..TaskSpec::new("pinned", program) });
+    }
     Ok(w)
 }
 

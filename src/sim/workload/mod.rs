@@ -22,7 +22,7 @@ const BUILTIN: &[(&str, Make, &str, &str)] = &[
         "service instances with closed-loop clients",
         "instances=CPUS clients=INSTANCES server=1ms client=500us think=0 batch=400 spread=20% set=512",
     ),
-    ("burners", builtin::burners, "tasks that only compute", "tasks=CPUS run=100ms"),
+    ("burners", builtin::burners, "tasks that only compute", "tasks=CPUS run=100ms pinned=0"),
     ("periodic", builtin::periodic, "a task with a period beside burners", "tasks=1 period=10ms run=1ms burners=CPUS"),
     (
         "forks",
