@@ -153,6 +153,8 @@ fn machine(j: &mut Json, r: &Results) {
         ("events", t.events),
         ("idle_ns", t.idle_ns),
         ("idle_while_waiting_ns", t.idle_while_waiting_ns),
+        ("undecided_ns", t.undecided_ns),
+        ("on_cpu_queue_ns", t.on_cpu_queue_ns),
         ("scheduler_ns", t.scheduler_ns),
         ("turns", t.passes),
         ("records", t.records),

@@ -326,7 +326,7 @@ impl Machine {
 
     pub(super) fn set_state(&mut self, task: TaskId, state: State) {
         let t = &mut self.tasks[task];
-        let waited = t.waits();
+        let (before, waited) = (t.state, t.waits());
         t.state = state;
         match (waited, t.waits()) {
             (false, true) => {
@@ -339,6 +339,12 @@ impl Machine {
             }
             _ => {}
         }
+        match before {
+            State::Queued => self.totals.undecided_ns += self.now - t.state_since,
+            State::OnCpuQueue(_) => self.totals.on_cpu_queue_ns += self.now - t.state_since,
+            _ => {}
+        }
+        t.state_since = self.now;
     }
 
     /// What the policy tells the operator; homes are known from it alone.

@@ -79,6 +79,10 @@ pub struct Totals {
     pub idle_ns: Ns,
     /// The same, only while tasks waited, and at most as many CPUs as waited, ns. Does not look at masks.
     pub idle_while_waiting_ns: Ns,
+    /// Time that tasks waited for a decision, from the record to the arrival of the decision, ns.
+    pub undecided_ns: Ns,
+    /// Time that tasks waited in the queue of the CPU that was chosen, ns.
+    pub on_cpu_queue_ns: Ns,
     /// Time that producers spent at the queued ring's lock, ns.
     pub ring_wait_ns: Ns,
     /// Wake-ups begun, and those whose task ran.

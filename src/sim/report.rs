@@ -107,6 +107,14 @@ fn machine(r: &Results) -> String {
         ),
     );
     line(
+        "waiting",
+        format!(
+            "{} s for decisions, {} s in the queues of chosen CPUs",
+            fixed(t.undecided_ns, 1_000_000_000, 2),
+            fixed(t.on_cpu_queue_ns, 1_000_000_000, 2)
+        ),
+    );
+    line(
         "scheduler",
         format!(
             "{} s of CPU ({} of one), {} turns, {} records, {} decisions",
