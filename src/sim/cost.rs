@@ -69,7 +69,7 @@ costs! {
     smt_share "smt-share" 620 "permille" 1
         "speed of each sibling while both are busy: the core then does 1.24 times the work; a guess inside the usual 1.2 to 1.3",
     // --- The shim and its rings.
-    dispatch_call "dispatch-call" 300 "ns" 0
+    dispatch_call "dispatch-call" 300 "ns" 1
         "one .dispatch() of the shim that finds no record; a guess",
     drain "drain" 400 "ns" 0
         "taking one record from the user ring and queueing its task; a guess",

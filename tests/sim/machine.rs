@@ -1,6 +1,7 @@
 use crate::support::{Run, every_policy, line};
 use soft_domain::cpumask::CpuMask;
 use soft_domain::ids::{CpuId, MS, Ns, US};
+use soft_domain::sim::cost::Costs;
 use soft_domain::sim::program::{Op, TaskSpec, Workload};
 use soft_domain::sim::{presets, workload};
 use soft_domain::topology::Topology;
@@ -164,5 +165,24 @@ fn every_built_in_workload_is_listed_and_runs_with_its_defaults() {
     {
         let error = workload::parse(text, &t).unwrap_err();
         assert!(error.contains(word), "{text}: {error}");
+    }
+}
+
+#[test]
+fn no_cost_at_all_and_absurd_costs_neither_hang_nor_overflow() {
+    let names: Vec<&str> = Costs::default().list().iter().map(|(name, ..)| *name).collect();
+    for value in ["0", "1", "100000000"] {
+        let mut run = Run::on(Topology::grid(2, 2, 1, 2), 200 * US);
+        for name in &names {
+            // Where 0 is not allowed the default stays.
+            let _ = run.costs.set(&format!("{name}={value}"));
+        }
+        for name in ["pipe,run=0", "fleet,server=0,client=0", "forks,run=0", "mixed"] {
+            run.named("soft-domain", name);
+            run.named("fifo", name);
+        }
+        let yields = TaskSpec::new("yield", vec![Op::Yield, Op::Jump(0)]);
+        run.duration = 20 * US;
+        run.workload("fifo", tasks(vec![yields.clone(), yields]));
     }
 }
