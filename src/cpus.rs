@@ -1,6 +1,7 @@
 //! What the policy believes each CPU does: what it was last given, and how busy it has been.
 
 use crate::cpumask::CpuMask;
+use crate::event::Spent;
 use crate::ids::{CpuId, Ns};
 use crate::load::Load;
 use crate::queue::{NONE, Slot};
@@ -9,9 +10,10 @@ use crate::topology::Topology;
 /// One CPU.
 #[derive(Clone, Copy, Debug)]
 struct Cpu {
-    /// Load by tasks whose home it is, and by all others.
+    /// Load by tasks whose home it is, by all others, and by those of them that run long.
     home: Load,
     other: Load,
+    long: Load,
     /// The task that was sent to run, [`NONE`] when it has come back or the CPU fell idle.
     current: Slot,
     /// When it was sent.
@@ -37,6 +39,7 @@ impl Cpus {
         let cpu = Cpu {
             home: Load::default(),
             other: Load::default(),
+            long: Load::default(),
             current: NONE,
             since: 0,
             behind: NONE,
@@ -74,12 +77,13 @@ impl Cpus {
         }
     }
 
-    /// `cpu` has spent `home` and `other` ns since the last observation, for tasks at home and for all others.
-    pub fn observe(&mut self, now: Ns, cpu: CpuId, home: Ns, other: Ns) {
+    /// How `cpu` has spent its time since the last observation.
+    pub fn observe(&mut self, now: Ns, cpu: CpuId, spent: &Spent) {
         let half_life = self.half_life;
         if let Some(c) = self.cpus.get_mut(cpu.index()) {
-            c.home.advance(now, home, half_life);
-            c.other.advance(now, other, half_life);
+            c.home.advance(now, spent.home_ns, half_life);
+            c.other.advance(now, spent.other_ns, half_life);
+            c.long.advance(now, spent.long_ns, half_life);
         }
     }
 
@@ -134,7 +138,12 @@ impl Cpus {
         self.cpus.get(cpu.index()).map_or(0, |c| c.other.last())
     }
 
-    /// The two together.
+    /// Load of `cpu` by tasks that run long and have no home there.
+    pub fn long_load(&self, cpu: CpuId) -> u32 {
+        self.cpus.get(cpu.index()).map_or(0, |c| c.long.last())
+    }
+
+    /// All of it.
     pub fn load(&self, cpu: CpuId) -> u32 {
         self.home_load(cpu) + self.other_load(cpu)
     }

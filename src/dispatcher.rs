@@ -11,14 +11,14 @@ use crate::affinity::Affinity;
 use crate::bpf::{BpfScheduler, DispatchedTask, QueuedTask};
 use crate::bpf_skel;
 use crate::ending;
-use crate::eyes::{Eyes, ShimWord};
+use crate::eyes::{Eyes, ShimWords};
 use anyhow::{Context, Result};
 use libbpf_rs::OpenObject;
 use libbpf_rs::skel::SkelBuilder;
 use scx_utils::compat;
 use soft_domain::channel::{Channel, End, EndKind, Phase};
 use soft_domain::cpumask::CpuMask;
-use soft_domain::event::{Answers, Cause, Dispatch, Notice, ProcessEvent, Ready, Runnable};
+use soft_domain::event::{Answers, Cause, Dispatch, Notice, ProcessEvent, Ready, Runnable, Spent};
 use soft_domain::ids::{CpuId, MAX_CPUS, MS, Ns, Tid};
 use soft_domain::policy::{OBSERVE_EVERY, Policy};
 use soft_domain::stats::{Counter, Counters};
@@ -67,10 +67,10 @@ pub fn run(
     scan: &mut Scan,
 ) -> Result<End> {
     let tid = Tid(std::process::id() as i32);
-    let word = shim_word()?;
+    let words = shim_words()?;
     let enq_wakeup = compat::read_enum("scx_enq_flags", "SCX_ENQ_WAKEUP").unwrap_or(ENQ_WAKEUP);
     let mut eyes_object = MaybeUninit::uninit();
-    let mut eyes = Eyes::load(&mut eyes_object, topology, tid, &word).context("eyes.bpf.c")?;
+    let mut eyes = Eyes::load(&mut eyes_object, topology, tid, &words).context("eyes.bpf.c")?;
     let mut answers = Answers::with_capacity(MAX_CPUS * 2);
     let mut outlet = Outlet { channel, counters: Counters::default(), published_at: 0 };
     // What happens meanwhile waits in the ring of `eyes`.
@@ -102,7 +102,8 @@ pub fn run(
         eyes: &mut eyes,
         affinity: Affinity::new(topology),
         on_its_way: vec![None; MAX_CPUS],
-        spent: vec![(0, 0); MAX_CPUS],
+        last_record: vec![0; MAX_CPUS],
+        spent: vec![Spent::default(); MAX_CPUS],
         observe_due: 0,
         undrained: Undrained::default(),
         enq_wakeup,
@@ -142,12 +143,17 @@ fn restore_homes(policy: &mut dyn Policy, topology: &Topology, channel: &Channel
     }
 }
 
-/// Where the shim keeps `nr_scheduled`. Its `.bss` also holds statics that the generated struct leaves out, so the
-/// size comes from the object itself.
-fn shim_word() -> Result<ShimWord> {
+/// Where the shim keeps what `eyes` shares with it. Its `.bss` also holds statics that the generated struct leaves out,
+/// so the size comes from the object itself.
+fn shim_words() -> Result<ShimWords> {
     let mut object = MaybeUninit::uninit();
     let open = bpf_skel::BpfSkelBuilder::default().open(&mut object).context("opening the shim")?;
-    Ok(ShimWord { bss_size: open.maps.bss.value_size(), offset: offset_of!(bpf_skel::types::bss, nr_scheduled) as u32 })
+    Ok(ShimWords {
+        bss_size: open.maps.bss.value_size(),
+        nr_scheduled: offset_of!(bpf_skel::types::bss, nr_scheduled) as u32,
+        user_dispatches: offset_of!(bpf_skel::types::bss, nr_user_dispatches) as u32,
+        bounce_dispatches: offset_of!(bpf_skel::types::bss, nr_bounce_dispatches) as u32,
+    })
 }
 
 struct Dispatcher<'a, 'b> {
@@ -156,8 +162,10 @@ struct Dispatcher<'a, 'b> {
     affinity: Affinity,
     /// Per CPU: its switch count and the time when a task was sent to it.
     on_its_way: Vec<Option<(u32, Ns)>>,
-    /// Per CPU: time spent for tasks at home and for others, as of the last observation.
-    spent: Vec<(Ns, Ns)>,
+    /// Per CPU: the number of the last record that sends a task there.
+    last_record: Vec<u64>,
+    /// Per CPU: how it had spent its time at the last observation.
+    spent: Vec<Spent>,
     observe_due: Ns,
     undrained: Undrained,
     enq_wakeup: u64,
@@ -171,6 +179,8 @@ struct Dispatcher<'a, 'b> {
 struct Undrained {
     count: u64,
     sent: u64,
+    /// All records ever sent: the number of the last one.
+    written: u64,
 }
 
 impl Undrained {
@@ -182,9 +192,17 @@ impl Undrained {
         }
     }
 
-    fn add(&mut self, records: u64) {
-        self.count += records;
-        self.sent += records;
+    /// One more; its number.
+    fn add(&mut self) -> u64 {
+        self.count += 1;
+        self.sent += 1;
+        self.written += 1;
+        self.written
+    }
+
+    /// Whether the record of this number may still be in the ring; 0 is none.
+    fn holds(&self, number: u64) -> bool {
+        number > self.written - self.count
     }
 }
 
@@ -233,6 +251,7 @@ impl Dispatcher<'_, '_> {
         // A full ring to the kernel: what waits in the policy waits on, nothing is lost.
         let room = self.undrained.count < RING_RECORDS / 2;
         for _ in 0..if room { RECORDS_PER_PASS } else { 0 } {
+            self.eyes.forget_late();
             match bpf.dequeue_task() {
                 Ok(Some(task)) => {
                     self.outlet.counters.add(Counter::Records);
@@ -248,13 +267,20 @@ impl Dispatcher<'_, '_> {
             self.observe_due = now + OBSERVE_EVERY;
             for cpu in self.topology.cpus().iter() {
                 let spent = self.eyes.spent(cpu, now);
-                let (home, other) = std::mem::replace(&mut self.spent[cpu.index()], spent);
-                policy.observe(now, cpu, spent.0.saturating_sub(home), spent.1.saturating_sub(other));
+                let before = std::mem::replace(&mut self.spent[cpu.index()], spent);
+                let spent = Spent {
+                    home_ns: spent.home_ns.saturating_sub(before.home_ns),
+                    other_ns: spent.other_ns.saturating_sub(before.other_ns),
+                    long_ns: spent.long_ns.saturating_sub(before.long_ns),
+                };
+                policy.observe(now, cpu, &spent);
             }
         }
         let asking = asking_cpu().filter(|c| self.topology.cpu(*c).is_some());
         let idle = self.eyes.idle().and(self.topology.cpus());
-        let mut ready = Ready { asking, idle };
+        let on_its_way = |c: &CpuId| self.undrained.holds(self.last_record[c.index()]);
+        let next = asking.is_some_and(|c| on_its_way(&c) || self.eyes.queued(c));
+        let mut ready = Ready { asking, next, idle };
         for cpu in idle.iter() {
             if let Some((seq, sent)) = self.on_its_way[cpu.index()] {
                 if self.eyes.switches(cpu) == seq && now.saturating_sub(sent) < ON_ITS_WAY {
@@ -277,28 +303,30 @@ impl Dispatcher<'_, '_> {
         // Each dispatch() of a CPU drains one record and goes on only while it has nothing to run itself: records for
         // other CPUs come first, our own CPU's last.
         let (own, others): (_, _) = (|d: &&Dispatch| Some(d.cpu) == asking, |d: &&Dispatch| Some(d.cpu) != asking);
-        let mut sent = 0;
-        for d in self.answers.dispatch.iter().filter(others) {
-            sent += u64::from(send(bpf, d, &mut self.outlet.counters));
-            self.on_its_way[d.cpu.index() % MAX_CPUS] = Some((self.eyes.switches(d.cpu), now));
+        for d in self.answers.dispatch.iter().filter(others).chain(self.answers.dispatch.iter().filter(own)) {
+            if send(bpf, d, &mut self.outlet.counters) {
+                self.last_record[d.cpu.index() % MAX_CPUS] = self.undrained.add();
+            }
+            if Some(d.cpu) != asking {
+                self.on_its_way[d.cpu.index() % MAX_CPUS] = Some((self.eyes.switches(d.cpu), now));
+            }
         }
-        for d in self.answers.dispatch.iter().filter(own) {
-            sent += u64::from(send(bpf, d, &mut self.outlet.counters));
-        }
-        self.undrained.add(sent);
         self.outlet.tell(now, &self.answers.notices);
         if now.saturating_sub(self.outlet.published_at) > PUBLISH_EVERY {
             self.outlet.published_at = now;
             self.publish(bpf, policy);
         }
         self.eyes.set_parked(policy.waiting() as u64);
-        self.eyes.set_preempt(self.answers.preempt);
-        // More than one record: come back right after the first is drained, until all are. Tasks that wait although no
-        // CPU is at work (one is on its way there, or was): nobody else would ask, so come back too.
+        self.eyes.set_urgent(&self.answers.urgent);
+        self.eyes.set_drained_at_rest(drained(bpf) + self.undrained.count);
+        // The core drains record after record while this CPU has nothing to run, the last one gives it its task, and
+        // `eyes` sees to it if one of them ends that early. But a task in the CPU's own queue ends it after the first: then
+        // come back until all are drained. Tasks that wait although no CPU is at work (one is on its way there, or was):
+        // nobody else would ask, so come back too.
         let given = self.answers.dispatch.iter().any(|d| Some(d.cpu) == asking);
         let nobody_works = asking.map_or(idle, |c| idle.or(&CpuMask::of(c))) == *self.topology.cpus();
         let waits = policy.waiting() > 0 && nobody_works;
-        let again = self.undrained.count > 1 || !given && (waits || !self.eyes.ready());
+        let again = self.undrained.count > 1 && ready.next || !given && (waits || !self.eyes.ready());
         bpf.notify_complete(u64::from(again));
     }
 

@@ -7,13 +7,17 @@
 
 use crate::cpumask::CpuMask;
 use crate::event::Name;
-use crate::ids::{CpuId, LlcId, NodeId, Ns, Pid};
+use crate::ids::{CpuId, LlcId, MS, NodeId, Ns, Pid};
 use crate::limits::FULL_LOAD;
 use crate::load::Load;
 use crate::queue::Slot;
 use crate::table::Table;
 use crate::topology::Topology;
 use std::cmp::Reverse;
+
+/// How long the home of an instance that ended is kept for the next one: no other home moves there for its load, ns.
+/// (A guess: a service manager restarts a service in less.)
+const RESTART: Ns = 2000 * MS;
 
 /// A process that has threads.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,6 +71,8 @@ pub struct Domains {
     home_mask: CpuMask,
     /// Per LLC: unrestricted instances that were first given it, wherever they are just now.
     based: Vec<u16>,
+    /// Per CPU: when an instance with its home there ended last; 0 = none did.
+    left_at: Vec<Ns>,
 }
 
 impl Domains {
@@ -78,6 +84,7 @@ impl Domains {
             homes: vec![0; topology.cpu_slots()],
             home_mask: CpuMask::EMPTY,
             based: vec![0; topology.nr_llcs()],
+            left_at: vec![0; topology.cpu_slots()],
         }
     }
 
@@ -116,17 +123,19 @@ impl Domains {
         self.processes.get_mut(slot).instance = Some(instance);
     }
 
-    /// Makes the process in `slot` an instance.
+    /// Makes the process in `slot`, which is none, an instance.
     pub fn adopt(&mut self, slot: Slot, instance: Instance) {
-        self.leave(slot);
         self.count(&instance, 1);
         self.processes.get_mut(slot).instance = Some(instance);
         self.instances.push(slot);
     }
 
     /// It is an instance no longer; gives back what it was.
-    pub fn leave(&mut self, slot: Slot) -> Option<Instance> {
+    pub fn leave(&mut self, slot: Slot, now: Ns) -> Option<Instance> {
         let instance = self.processes.get_mut(slot).instance.take()?;
+        if let Some(at) = self.left_at.get_mut(instance.home.index()) {
+            *at = now;
+        }
         self.count(&instance, -1);
         self.instances.retain(|s| *s != slot);
         Some(instance)
@@ -175,11 +184,22 @@ impl Domains {
         self.choose_in(topology, llc, allowed, load)
     }
 
-    /// What one more home on `cpu` would meet there, in 1/1024 of a CPU: its load, and a quarter of a CPU for each home
-    /// that it already is. So an idle machine is filled evenly, and a burner's CPU is avoided even by a second
-    /// instance. (The quarter is a guess; a valkey server at rest is under it, a busy one over.)
+    /// What one more home on `cpu` would meet there, in 1/1024 of a CPU: its load, and half a CPU for each home that it
+    /// already is. So an idle machine is filled evenly, a home that is free again is taken by the next instance although
+    /// others run there just now, and a burner's CPU is avoided even by a second instance. (The half is a guess: what
+    /// a busy service needs.)
     pub fn cost(&self, cpu: CpuId, load: u32) -> u32 {
-        load + u32::from(self.homes_on(cpu)) * (FULL_LOAD / 4)
+        self.cost_of(self.homes_on(cpu), load)
+    }
+
+    /// The same for a CPU with `homes` homes.
+    pub fn cost_of(&self, homes: u16, load: u32) -> u32 {
+        load + u32::from(homes) * (FULL_LOAD / 2)
+    }
+
+    /// Whether an instance with its home on `cpu` ended a moment ago: it may be restarting.
+    pub fn just_left(&self, cpu: CpuId, now: Ns) -> bool {
+        self.left_at.get(cpu.index()).is_some_and(|at| *at != 0 && now.saturating_sub(*at) < RESTART)
     }
 
     /// The home inside one LLC: cluster, then core, then CPU with the least cost; differences of an eighth of a CPU

@@ -1,7 +1,7 @@
 //! What a policy is told and what it answers. Everything here is plain data.
 
 use crate::cpumask::CpuMask;
-use crate::ids::{CpuId, LlcId, Ns, Pid, Tid};
+use crate::ids::{CpuId, LlcId, MS, Ns, Pid, Tid};
 
 /// A comm or a base name: at most 31 bytes, NUL-padded; chosen by users, so any bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
@@ -104,11 +104,28 @@ pub enum ProcessEvent {
     },
 }
 
+/// How a CPU has spent its time since it was last observed; the rest was idle or the scheduler's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// For tasks whose home it is, ns.
+    pub home_ns: Ns,
+    /// For all others, ns.
+    pub other_ns: Ns,
+    /// The part of `other_ns` that went to tasks which run long without sleeping ([`LONG`]), ns.
+    pub long_ns: Ns,
+}
+
+/// A task that usually runs this long between two sleeps, or just has, is no partner of a service but a burner, ns.
+/// (A guess: a tick of the slowest kernels, so that it would have met the end of a slice.)
+pub const LONG: Ns = 4 * MS;
+
 /// The CPUs that can take a task in this pass.
 #[derive(Clone, Copy, Debug)]
 pub struct Ready {
     /// The CPU that the scheduler stands on: a task given to it runs next, without a kick.
     pub asking: Option<CpuId>,
+    /// A task waits in the asking CPU's own queue already: it runs next, before all that is sent there now.
+    pub next: bool,
     /// Idle CPUs to which nothing is on its way.
     pub idle: CpuMask,
 }
@@ -199,6 +216,16 @@ pub struct Hint {
     pub home: bool,
 }
 
+/// A task waits for a CPU that may be busy with something longer. What runs there is known exactly only to the kernel
+/// side, so that decides: it preempts where the current task's rank is clearly higher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Urgent {
+    /// The CPU.
+    pub cpu: CpuId,
+    /// log2 of the waiting task's usual run time between sleeps, us.
+    pub rank: u8,
+}
+
 /// What an operator cares for; never more than a few per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
@@ -267,8 +294,8 @@ pub struct Answers {
     pub hints: Vec<Hint>,
     /// For the operator.
     pub notices: Vec<Notice>,
-    /// A CPU that should look for work at once although its task goes on: a more urgent one waits for it.
-    pub preempt: Option<CpuId>,
+    /// Tasks that woke up and still wait: their CPUs should look for work at once where something long runs.
+    pub urgent: Vec<Urgent>,
 }
 
 impl Answers {
@@ -278,7 +305,7 @@ impl Answers {
             dispatch: Vec::with_capacity(n),
             hints: Vec::with_capacity(n),
             notices: Vec::with_capacity(n),
-            preempt: None,
+            urgent: Vec::with_capacity(n),
         }
     }
 
@@ -287,6 +314,6 @@ impl Answers {
         self.dispatch.clear();
         self.hints.clear();
         self.notices.clear();
-        self.preempt = None;
+        self.urgent.clear();
     }
 }

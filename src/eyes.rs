@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapHandle, MapType, OpenObject, RingBuffer, RingBufferBuilder};
 use soft_domain::cpumask::CpuMask;
-use soft_domain::event::{Hint, Name, ProcessEvent};
+use soft_domain::event::{Hint, LONG, Name, ProcessEvent, Spent, Urgent};
 use soft_domain::ids::{CpuId, MAX_CPUS, Ns, Pid, Tid};
 use soft_domain::topology::Topology;
 use std::cell::RefCell;
@@ -25,6 +25,7 @@ const HINT_HOME: u64 = 1 << 58;
 /// `enum eyes_owner` of eyes.h.
 const OWNER_OTHER: u32 = 1;
 const OWNER_HOME: u32 = 2;
+const OWNER_LONG: u32 = 3;
 
 /// Process events taken from the ring in one go.
 const BATCH: usize = 256;
@@ -34,12 +35,16 @@ unsafe impl plain::Plain for types::eyes_proc {}
 
 type Batch = Rc<RefCell<Vec<types::eyes_proc>>>;
 
-/// Where the shim keeps the word that says "tasks wait in user space".
-pub struct ShimWord {
+/// Where the shim keeps the words that the kernel side shares with it.
+pub struct ShimWords {
     /// Bytes of the shim's `.bss` map.
     pub bss_size: u32,
-    /// Byte offset of `nr_scheduled` in it.
-    pub offset: u32,
+    /// Byte offset in it of the word that says "tasks wait in user space".
+    pub nr_scheduled: u32,
+    /// Byte offset of the count of drained records.
+    pub user_dispatches: u32,
+    /// Byte offset of the count of drained records whose CPU the task may not use.
+    pub bounce_dispatches: u32,
 }
 
 /// The loaded object. Lives as long as the scheduler is attached.
@@ -58,7 +63,7 @@ impl<'a> Eyes<'a> {
         object: &'a mut MaybeUninit<OpenObject>,
         topology: &Topology,
         scheduler: Tid,
-        shim: &ShimWord,
+        shim: &ShimWords,
     ) -> Result<Self> {
         let mut open = EyesSkelBuilder::default().open(object).context("open")?;
         let template = MapHandle::create(
@@ -75,10 +80,17 @@ impl<'a> Eyes<'a> {
         )
         .context("template map")?;
         open.maps.shim.set_inner_map_fd(template.as_fd()).context("inner map")?;
+        // The kick flags are names in our object, numbers only here: left out, every kick is a mere "reschedule" that
+        // neither spares a busy CPU nor preempts.
+        scx_utils::import_enums!(open);
         let ro = open.maps.rodata_data.as_mut().context("no .rodata")?;
+        ensure!(ro.__SCX_KICK_IDLE != 0 && ro.__SCX_KICK_PREEMPT != 0, "the kernel's BTF has no kick flags");
         ro.nr_cpu_ids = topology.cpu_slots() as u32;
         ro.shim_bss_size = shim.bss_size;
-        ro.nr_scheduled_off = shim.offset;
+        ro.nr_scheduled_off = shim.nr_scheduled;
+        ro.user_dispatches_off = shim.user_dispatches;
+        ro.bounce_dispatches_off = shim.bounce_dispatches;
+        ro.long_ns = LONG;
         ro.scheduler_tid = scheduler.0 as u32;
         let mut skel = open.load().context("load")?;
 
@@ -133,19 +145,34 @@ impl<'a> Eyes<'a> {
         self.skel.maps.bss_data.as_mut().expect("eyes .bss")
     }
 
-    fn data(&mut self) -> &mut types::data {
-        self.skel.maps.data_data.as_mut().expect("eyes .data")
-    }
-
     /// How many tasks wait in user space: while not 0, the next CPU with nothing to run asks.
     pub fn set_parked(&mut self, n: u64) {
         volatile_write(&mut self.bss().parked, n);
     }
 
-    /// Once we have left our CPU, `cpu` looks for work at once, whatever runs there.
-    pub fn set_preempt(&mut self, cpu: Option<CpuId>) {
-        let none = MAX_CPUS as u32;
-        volatile_write(&mut self.data().preempt_cpu, cpu.map_or(none, |c| u32::from(c.0)));
+    /// What the shim's counts of drained records come to once nothing of ours is left in its ring.
+    pub fn set_drained_at_rest(&mut self, n: u64) {
+        volatile_write(&mut self.bss().drained_at_rest, n);
+    }
+
+    /// Once we have left our CPU, those CPUs of `urgent` look for work where something longer runs. What does not fit
+    /// into the table waits for the next slice to end.
+    pub fn set_urgent(&mut self, urgent: &[Urgent]) {
+        let bss = self.bss();
+        let n = urgent.len().min(bss.urgent.len());
+        for (to, u) in bss.urgent.iter_mut().zip(urgent) {
+            volatile_write(to, types::eyes_urgent { cpu: u.cpu.0.into(), rank: u.rank.into() });
+        }
+        volatile_write(&mut bss.nr_urgent, n as u32);
+    }
+
+    /// Forgets the wake-ups that we are about to see in the ring.
+    pub fn forget_late(&mut self) {
+        for word in &mut self.bss().late {
+            if volatile_read(&word.bits) != 0 {
+                volatile_write(&mut word.bits, 0);
+            }
+        }
     }
 
     /// How often `cpu` has switched.
@@ -153,16 +180,25 @@ impl<'a> Eyes<'a> {
         volatile_read(&self.bss().cpus[cpu.index() % MAX_CPUS].seq)
     }
 
-    /// Time that `cpu` has spent until `now`: for tasks at their home, and for others; ns since the load.
-    pub fn spent(&mut self, cpu: CpuId, now: Ns) -> (Ns, Ns) {
+    /// Whether tasks waited in the queue of `cpu` itself when we were switched in there.
+    pub fn queued(&mut self, cpu: CpuId) -> bool {
+        volatile_read(&self.bss().cpus[cpu.index() % MAX_CPUS].queued) as i32 > 0
+    }
+
+    /// How `cpu` has spent its time from the load until `now`.
+    pub fn spent(&mut self, cpu: CpuId, now: Ns) -> Spent {
         let s = &self.bss().cpus[cpu.index() % MAX_CPUS];
         let stint = now.saturating_sub(volatile_read(&s.since_ns));
-        let (home, other) = (volatile_read(&s.home_ns), volatile_read(&s.other_ns));
-        match volatile_read(&s.owner) {
-            OWNER_OTHER => (home, other + stint),
-            OWNER_HOME => (home + stint, other),
-            _ => (home, other),
+        let (mut home_ns, mut short_ns) = (volatile_read(&s.home_ns), volatile_read(&s.other_ns));
+        let mut long_ns = volatile_read(&s.long_ns);
+        match u32::from(volatile_read(&s.owner)) {
+            OWNER_HOME => home_ns += stint,
+            OWNER_LONG => long_ns += stint,
+            OWNER_OTHER if stint >= LONG => long_ns += stint,
+            OWNER_OTHER => short_ns += stint,
+            _ => {}
         }
+        Spent { home_ns, other_ns: short_ns + long_ns, long_ns }
     }
 
     /// The idle CPUs.

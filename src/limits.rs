@@ -30,7 +30,8 @@ pub struct Limits {
     pub spill_llc_ns: Ns,
     /// Tasks may take an idle CPU of another node after waiting this long, ns.
     pub spill_node_ns: Ns,
-    /// An instance leaves an LLC whose CPUs are all this busy with tasks that have no home there, in 1/1024 of a CPU...
+    /// An instance leaves an LLC whose CPUs are all this busy with tasks that run long and have no home there, in 1/1024
+    /// of a CPU (less than the two thirds that two burners get beside a busy service)...
     pub llc_taken: u32,
     /// ...for this long, ns.
     pub llc_taken_ns: Ns,
@@ -53,8 +54,8 @@ impl Default for Limits {
             home_settle_ns: 500 * MS,
             spill_llc_ns: 0,
             spill_node_ns: 20 * MS,
-            llc_taken: FULL_LOAD * 3 / 4,
-            llc_taken_ns: 50 * MS,
+            llc_taken: FULL_LOAD * 5 / 8,
+            llc_taken_ns: 40 * MS,
             llc_free: FULL_LOAD / 4,
             llc_free_ns: 300 * MS,
         }

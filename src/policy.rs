@@ -1,6 +1,6 @@
 //! The seam between a scheduling policy and whatever feeds it: the kernel, the simulator, a recording.
 
-use crate::event::{Answers, ProcessEvent, Ready, Runnable};
+use crate::event::{Answers, ProcessEvent, Ready, Runnable, Spent};
 use crate::ids::{CpuId, MS, Ns, Pid};
 use crate::stats::Counters;
 
@@ -20,9 +20,9 @@ pub trait Policy {
     /// [`Policy::dispatch`].
     fn enqueue(&mut self, now: Ns, task: &Runnable, out: &mut Answers);
 
-    /// How `cpu` has spent its time since the last such call: for tasks whose home it is, and for all others; the
-    /// rest was idle or the scheduler's own. Comes for every CPU every [`OBSERVE_EVERY`] while there are events.
-    fn observe(&mut self, _now: Ns, _cpu: CpuId, _home_ns: Ns, _other_ns: Ns) {}
+    /// How `cpu` has spent its time since the last such call. Comes for every CPU every [`OBSERVE_EVERY`] while there
+    /// are events.
+    fn observe(&mut self, _now: Ns, _cpu: CpuId, _spent: &Spent) {}
 
     /// CPUs can take tasks: the answers of this pass go to `out`. Called after every batch of events.
     fn dispatch(&mut self, now: Ns, ready: &Ready, out: &mut Answers);

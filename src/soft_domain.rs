@@ -16,7 +16,7 @@ mod place;
 use crate::cpumask::CpuMask;
 use crate::cpus::Cpus;
 use crate::domain::{Domains, Process};
-use crate::event::{Answers, Cause, Dispatch, Hint, Name, ProcessEvent, Ready, Reason, Runnable};
+use crate::event::{Answers, Cause, Dispatch, Hint, Name, ProcessEvent, Ready, Reason, Runnable, Spent};
 use crate::ids::{CpuId, LlcId, Ns, Pid, Tid, US};
 use crate::limits::{FULL_LOAD, Limits};
 use crate::load::Load;
@@ -98,6 +98,8 @@ pub struct SoftDomain {
     waiting_cpus: CpuMask,
     /// When the homes are looked at next.
     homes_due: Ns,
+    /// When they were first looked at.
+    began_at: Ns,
     /// When the last instance came or left.
     population_changed: Ns,
     counters: Counters,
@@ -117,6 +119,7 @@ impl SoftDomain {
             waiting_llcs: CpuMask::EMPTY,
             waiting_cpus: CpuMask::EMPTY,
             homes_due: 0,
+            began_at: 0,
             population_changed: 0,
             counters: Counters::default(),
             topology: topology.clone(),
@@ -431,14 +434,17 @@ impl Policy for SoftDomain {
         self.hint(slot, now, out);
     }
 
-    fn observe(&mut self, now: Ns, cpu: CpuId, home_ns: Ns, other_ns: Ns) {
-        self.cpus.observe(now, cpu, home_ns, other_ns);
+    fn observe(&mut self, now: Ns, cpu: CpuId, spent: &Spent) {
+        self.cpus.observe(now, cpu, spent);
     }
 
     fn dispatch(&mut self, now: Ns, ready: &Ready, out: &mut Answers) {
         self.cpus.found_idle(&ready.idle);
         if let Some(cpu) = ready.asking {
             self.cpus.asks(cpu, now);
+            if !ready.next {
+                self.cpus.vacate(cpu);
+            }
         }
         self.place(now, ready, out);
         if now >= self.homes_due {

@@ -5,7 +5,7 @@ mod machine;
 
 use machine::Machine;
 use soft_domain::cpumask::CpuMask;
-use soft_domain::event::{Answers, ProcessEvent, Ready, Runnable};
+use soft_domain::event::{Answers, ProcessEvent, Ready, Runnable, Spent};
 use soft_domain::ids::{CpuId, MS, Ns, US};
 use soft_domain::policy::Policy;
 use soft_domain::service::Pattern;
@@ -74,8 +74,8 @@ impl Policy for Watched {
         self.watch(|p| p.enqueue(now, task, out));
     }
 
-    fn observe(&mut self, now: Ns, cpu: CpuId, home_ns: Ns, other_ns: Ns) {
-        self.watch(|p| p.observe(now, cpu, home_ns, other_ns));
+    fn observe(&mut self, now: Ns, cpu: CpuId, spent: &Spent) {
+        self.watch(|p| p.observe(now, cpu, spent));
     }
 
     fn dispatch(&mut self, now: Ns, ready: &Ready, out: &mut Answers) {

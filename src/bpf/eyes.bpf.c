@@ -18,25 +18,36 @@
 char _license[] SEC("license") = "GPL";
 
 #define PF_KTHREAD_BIT	0x00200000
+#define HARDIRQ_BITS	0x000f0000	/* HARDIRQ_MASK of the preemption count */
 #define SCX_QUEUED_BIT	1	/* SCX_TASK_QUEUED: on a sched_ext run queue */
+
+#if defined(bpf_target_x86)
+extern const int __preempt_count __ksym __weak;
+#endif
 
 /* Set before loading. */
 const volatile u32 nr_cpu_ids = EYES_MAX_CPUS;
 const volatile u32 shim_bss_size = 4096;	/* of the map put into @shim, bytes */
-const volatile u32 nr_scheduled_off = 0;
+const volatile u32 nr_scheduled_off = 0;	/* in that map, bytes */
+const volatile u32 user_dispatches_off = 0;
+const volatile u32 bounce_dispatches_off = 0;
 const volatile u32 scheduler_tid = 0;
+const volatile u64 long_ns = 4000000;	/* a task that runs this long without sleeping runs long */
 
 /* Read and written by user space while we run. */
 struct eyes_cpu cpus[EYES_MAX_CPUS];
-struct eyes_idle idle[EYES_WORDS];
+struct eyes_bits idle[EYES_WORDS];
+struct eyes_bits late[EYES_WORDS];	/* CPUs to look at again when the scheduler leaves its own */
 struct eyes_mask reach[EYES_MAX_CPUS];	/* per CPU: the CPUs of its LLC */
 u64 hints[EYES_HINTS];
 u32 enabled;			/* the hands move only while this is 1 */
 u32 preempt_margin = 2;		/* current's rank must exceed the woken one's by this much */
-u64 preempt_gap_ns = 1000000;	/* at least this long between two preemptions of one CPU */
+u64 preempt_gap_ns = 500000;	/* at least this long between two preemptions of one CPU */
 u64 proc_dropped;		/* process events that found the ring full */
+u64 drained_at_rest;		/* what the shim's counters of drained records come to when all are */
 u64 parked;			/* tasks that wait for a decision in user space */
-u32 preempt_cpu = EYES_MAX_CPUS;	/* preempt this CPU as soon as the scheduler has left its own; no CPU = none */
+struct eyes_urgent urgent[EYES_URGENT];	/* tasks still waiting after the scheduler's pass */
+u32 nr_urgent;
 u32 scheduler_runs;		/* the scheduler is on some CPU and will look at the ring before it leaves */
 
 struct eyes_proc proc_layout;	/* never used: makes the skeleton carry the type of the ring's records */
@@ -132,6 +143,18 @@ static u32 lowest_bit(u64 bits)
 	return n + !(bits & 1);
 }
 
+/* Interrupted by hardware (a timer, say), as the kernel's in_hardirq() tells. */
+static bool in_hardirq(void)
+{
+#if defined(bpf_target_x86)
+	return &__preempt_count && *(const int *)bpf_this_cpu_ptr(&__preempt_count) & HARDIRQ_BITS;
+#elif defined(bpf_target_arm64)
+	return bpf_get_current_task_btf()->thread_info.preempt.count & HARDIRQ_BITS;
+#else
+	return true;
+#endif
+}
+
 /* The lowest CPU that is idle, in reach of @near and allowed to @p; -1 if none. */
 static s32 idle_in_reach(const struct task_struct *p, u32 near)
 {
@@ -175,47 +198,94 @@ static void kick_idle(u32 cpu)
 	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
-static void kick_preempt(u32 cpu, u64 now)
+static void look_later(u32 cpu, u32 rank)
+{
+	cpu_of(cpu)->late_rank = rank;
+	__sync_fetch_and_or(&late[(cpu / 64) & (EYES_WORDS - 1)].bits, 1ULL << (cpu & 63));
+}
+
+/*
+ * A task of @rank waits for @cpu: make that look for work if it is idle or if what runs there has a clearly higher rank.
+ * To no avail while the scheduler is at work elsewhere: it could not be run there, and the running task would only get
+ * a fresh slice. So then, and when the CPU was preempted a moment ago, again when the scheduler leaves.
+ */
+static void interrupt(u32 cpu, u32 rank, u64 now)
 {
 	struct eyes_cpu *s = cpu_of(cpu);
+	u32 current_rank;
 
-	if (now - s->preempt_ns < preempt_gap_ns)
+	if (scheduler_runs)
+		return look_later(cpu, rank);
+	if (!s->tid)
+		return kick_idle(cpu);
+	current_rank = log2_us(now - s->since_ns);
+	if (current_rank < HINT_RANK(hint_of(s->tid)))
+		current_rank = HINT_RANK(hint_of(s->tid));
+	if (current_rank < rank + preempt_margin)
 		return;
-	s->preempt_ns = now;
+	/*
+	 * Woken by what runs there itself: a server that has answered one request of several, say. Taking the CPU from it
+	 * for each of them would cost a switch each, and it would never come to sleep.
+	 */
+	if (cpu == bpf_get_smp_processor_id() && !in_hardirq() && now - s->since_ns < long_ns)
+		return;
+	if (now - s->preempt_ns < preempt_gap_ns)
+		return look_later(cpu, rank);
+	s->kicked = 1;
 	s->kicks_preempt++;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
 static void woken(struct task_struct *p)
 {
-	u64 now, hint = hint_of(p->pid);
-	u32 cpu, rank, current_rank, home;
-	struct eyes_cpu *s;
+	u64 hint = hint_of(p->pid);
+	u32 cpu;
 	s32 other;
 
 	if (!enabled || p->pid == scheduler_tid || !(p->scx.flags & SCX_QUEUED_BIT))
 		return;
 	cpu = scx_bpf_task_cpu(p);
-	s = cpu_of(cpu);
-	if (!s->tid)
+	if (!cpu_of(cpu)->tid)
 		return;
-	home = hint ? HINT_CPU(hint) : cpu;
-	if (home != cpu && home < nr_cpu_ids && !cpu_of(home)->tid && bpf_cpumask_test_cpu(home, p->cpus_ptr))
-		return kick_idle(home);
-	if (s->tid == scheduler_tid)
-		return;
+	if (hint && HINT_CPU(hint) < nr_cpu_ids && bpf_cpumask_test_cpu(HINT_CPU(hint), p->cpus_ptr))
+		cpu = HINT_CPU(hint);
+	if (!cpu_of(cpu)->tid)
+		return kick_idle(cpu);
 	if (!(hint & HINT_STICKY) && p->nr_cpus_allowed > 1) {
 		other = idle_in_reach(p, cpu);
 		if (other >= 0)
 			return kick_idle(other);
 	}
-	now = bpf_ktime_get_ns();
-	rank = HINT_RANK(hint);
-	current_rank = log2_us(now - s->since_ns);
-	if (current_rank < HINT_RANK(hint_of(s->tid)))
-		current_rank = HINT_RANK(hint_of(s->tid));
-	if (rank + preempt_margin <= current_rank)
-		kick_preempt(cpu, now);
+	interrupt(cpu, HINT_RANK(hint), bpf_ktime_get_ns());
+}
+
+/* The scheduler has left its CPU: those that wait for one which something long keeps busy, now that it can be run there. */
+static void interrupt_urgent(u64 now)
+{
+	u32 i, b;
+
+	bpf_for(i, 0, EYES_URGENT) {
+		if (i >= nr_urgent)
+			break;
+		interrupt(urgent[i].cpu, urgent[i].rank, now);
+	}
+	bpf_for(i, 0, EYES_WORDS) {
+		u64 bits;
+
+		if (i * 64 >= nr_cpu_ids)
+			return;
+		if (!late[i & (EYES_WORDS - 1)].bits)
+			continue;
+		bits = __sync_lock_test_and_set(&late[i & (EYES_WORDS - 1)].bits, 0);
+		bpf_for(b, 0, 64) {
+			u32 cpu = i * 64 + lowest_bit(bits);
+
+			if (!bits)
+				break;
+			interrupt(cpu, cpu_of(cpu)->late_rank, now);
+			bits &= bits - 1;
+		}
+	}
 }
 
 SEC("tp_btf/sched_wakeup")
@@ -232,14 +302,33 @@ int BPF_PROG(eyes_wakeup_new, struct task_struct *p)
 	return 0;
 }
 
-static void set_nr_scheduled(u64 n)
+static u64 *shim_counter(char *bss, u32 off)
+{
+	return off + sizeof(u64) <= shim_bss_size ? (u64 *)(bss + off) : NULL;
+}
+
+/*
+ * The scheduler has left its CPU. Says whether records of its pass are not drained yet: the core goes on draining while
+ * the CPU has nothing to run, but a record of a task that has changed or gone meanwhile ends it.
+ */
+static bool left(void)
 {
 	u32 zero = 0;
 	void *map = bpf_map_lookup_elem(&shim, &zero);
 	char *bss = map ? bpf_map_lookup_elem(map, &zero) : NULL;
+	volatile u64 *scheduled, *user, *bounce;
+	bool undrained;
 
-	if (bss && nr_scheduled_off + sizeof(u64) <= shim_bss_size)
-		*(volatile u64 *)(bss + nr_scheduled_off) = n;
+	if (!bss)
+		return false;
+	scheduled = shim_counter(bss, nr_scheduled_off);
+	user = shim_counter(bss, user_dispatches_off);
+	bounce = shim_counter(bss, bounce_dispatches_off);
+	if (!scheduled || !user || !bounce)
+		return false;
+	undrained = *user + *bounce < drained_at_rest;
+	*scheduled = parked ? parked : undrained;
+	return undrained;
 }
 
 /*
@@ -276,31 +365,42 @@ int BPF_PROG(eyes_switch, bool preempt, struct task_struct *prev, struct task_st
 {
 	u32 cpu = bpf_get_smp_processor_id() & (EYES_MAX_CPUS - 1);
 	struct eyes_cpu *s = &cpus[cpu];
-	u64 bit = 1ULL << (cpu & 63), now = bpf_ktime_get_ns(), hint;
+	u64 bit = 1ULL << (cpu & 63), now = bpf_ktime_get_ns(), hint, stint;
 
-	if (s->owner == OWNER_OTHER)
-		s->other_ns += now - s->since_ns;
-	else if (s->owner == OWNER_HOME)
-		s->home_ns += now - s->since_ns;
+	stint = now - s->since_ns;
+	if (s->owner == OWNER_HOME)
+		s->home_ns += stint;
+	else if (s->owner == OWNER_LONG || (s->owner == OWNER_OTHER && stint >= long_ns))
+		s->long_ns += stint;
+	else if (s->owner == OWNER_OTHER)
+		s->other_ns += stint;
 	hint = hint_of(next->pid);
 	if (!next->pid || next->pid == scheduler_tid)
 		s->owner = OWNER_NOBODY;
 	else
-		s->owner = hint & HINT_HOME && HINT_CPU(hint) == cpu ? OWNER_HOME : OWNER_OTHER;
+		s->owner = hint & HINT_HOME && HINT_CPU(hint) == cpu ? OWNER_HOME :
+			   HINT_RANK(hint) >= log2_us(long_ns) ? OWNER_LONG : OWNER_OTHER;
 	s->since_ns = now;
 	s->tid = next->pid;
 	s->seq++;
+	if (s->kicked) {
+		s->kicked = 0;
+		if (next->pid == scheduler_tid)
+			s->preempt_ns = now;
+	}
 	if (!next->pid)
 		__sync_fetch_and_or(&idle[cpu / 64].bits, bit);
 	else if (!prev->pid)
 		__sync_fetch_and_and(&idle[cpu / 64].bits, ~bit);
 	if (prev->pid == scheduler_tid) {
 		scheduler_runs = 0;
-		set_nr_scheduled(parked);
-		if (preempt_cpu < nr_cpu_ids)
-			kick_preempt(preempt_cpu, now);
+		if (left() && !next->pid)
+			kick_idle(cpu);
+		if (enabled)
+			interrupt_urgent(now);
 	} else if (next->pid == scheduler_tid) {
 		scheduler_runs = 1;
+		s->queued = scx_bpf_dsq_nr_queued(cpu);
 	}
 	if (prev->pid == scheduler_tid || !next->pid || preempt || !prev->__state)
 		wake_for_records(cpu);

@@ -28,24 +28,30 @@ enum eyes_owner {
 	OWNER_NOBODY,	/* idle, or the scheduler itself */
 	OWNER_OTHER,
 	OWNER_HOME,	/* a thread whose home this CPU is */
+	OWNER_LONG,	/* one of the others that usually runs long without sleeping */
 };
 
-/* What a CPU does, written by the CPU itself at every switch. One cache line each. */
+/* What a CPU does, written by the CPU itself at every switch. Whole cache lines. */
 struct eyes_cpu {
 	unsigned long long since_ns;	/* when the current thread was switched in, monotonic clock */
 	unsigned int tid;		/* the current thread; 0 = idle */
 	unsigned int seq;		/* counts switches */
-	unsigned long long other_ns;	/* time spent for OWNER_OTHER and OWNER_HOME, without the current stint */
+	unsigned long long other_ns;	/* time spent for OWNER_*, without the current stint */
 	unsigned long long home_ns;
-	unsigned long long preempt_ns;	/* the last preempting kick */
+	unsigned long long long_ns;	/* a stint of OWNER_OTHER that turned out long counts here */
+	unsigned long long preempt_ns;	/* when a kick last took the CPU from a task */
 	unsigned long long kicks_idle;
 	unsigned long long kicks_preempt;
-	unsigned int owner;		/* enum eyes_owner of the current thread */
-	unsigned int pad;
+	unsigned char owner;		/* enum eyes_owner of the current thread */
+	unsigned char kicked;		/* a preempting kick is on its way */
+	unsigned char late_rank;	/* of the task behind the bit in @late */
+	unsigned char pad;
+	unsigned int queued;		/* tasks in its own queue when the scheduler was switched in */
+	unsigned long long pad2[7];
 };
 
-/* Idle CPUs, 64 a word, each word in a cache line of its own. */
-struct eyes_idle {
+/* A set of CPUs, 64 a word, each word in a cache line of its own. */
+struct eyes_bits {
 	unsigned long long bits;
 	unsigned long long pad[7];
 };
@@ -53,6 +59,15 @@ struct eyes_idle {
 struct eyes_mask {
 	unsigned long long w[EYES_WORDS];
 };
+
+/* A task of this rank waits for this CPU. */
+struct eyes_urgent {
+	unsigned int cpu;
+	unsigned int rank;
+};
+
+/* Tasks that one pass of the scheduler can be urgent about. */
+#define EYES_URGENT	32
 
 enum eyes_kind {
 	EYES_FORK = 1,	/* a thread was created: tid, pid, parent */

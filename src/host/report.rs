@@ -70,13 +70,18 @@ pub fn summary(run: &Run) -> String {
             c(Counter::MovesAcrossNode)
         ),
     );
+    line(
+        "kicks",
+        format!("{} idle CPUs woken, {} running tasks preempted", c(Counter::KicksIdle), c(Counter::KicksPreempt)),
+    );
     let cpu_ns = c(Counter::OwnCpuUs).saturating_mul(1000);
     line(
         "own cost",
         format!(
-            "{} of CPU time ({} of one CPU), {} minor and {} major page faults while it ran",
+            "{} of CPU time ({} of one CPU) in {} turns, {} minor and {} major page faults while it ran",
             duration(cpu_ns),
             percent(cpu_ns, run.ran_ns),
+            c(Counter::Passes),
             c(Counter::OwnMinorFaults),
             c(Counter::OwnMajorFaults)
         ),

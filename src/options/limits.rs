@@ -40,7 +40,7 @@ const LIMITS: &[(&str, Field, Ns, &str)] = &[
         "llc-taken",
         Field::Load(|l| &mut l.llc_taken),
         0,
-        "an instance leaves an LLC where tasks without a home there keep every CPU this busy..",
+        "an instance leaves an LLC where long-running tasks without a home there keep every CPU this busy..",
     ),
     ("llc-taken-time", Field::Time(|l| &mut l.llc_taken_ns), 0, "..for this long"),
     ("llc-free", Field::Load(|l| &mut l.llc_free), 0, "it returns when its first LLC has had a CPU below this load.."),

@@ -5,13 +5,16 @@ use crate::cpumask::CpuMask;
 use crate::domain::Instance;
 use crate::event::{Answers, MoveReason, Name, Notice};
 use crate::ids::{CpuId, LlcId, MS, Ns, Pid};
-use crate::limits::FULL_LOAD;
 use crate::queue::Slot;
 use crate::stats::Counter;
 use crate::topology::{Distance, Level};
 
 /// How often the homes are looked at, ns.
 const TEND_EVERY: Ns = 10 * MS;
+
+/// How long after the start the homes stay where they are: until then the loads are those of the start itself, and of
+/// the kernel's own placement before it.
+const SETTLE_IN: Ns = 500 * MS;
 
 /// How long after the last instance came or left the spread is made even: a service that is restarted takes the home
 /// that it left, and nobody moves.
@@ -72,7 +75,7 @@ impl SoftDomain {
 
     /// The process is no instance any more; its home is free.
     pub(super) fn leave(&mut self, now: Ns, slot: Slot, out: &mut Answers) {
-        if let Some(instance) = self.domains.leave(slot) {
+        if let Some(instance) = self.domains.leave(slot, now) {
             self.population_changed = now;
             self.counters.add(Counter::InstancesLeft);
             let pid = self.domains.processes.get(slot).pid;
@@ -127,6 +130,12 @@ impl SoftDomain {
     /// Looks at every instance: less loaded CPU, taken LLC, way back; then at the spread.
     pub(super) fn tend_homes(&mut self, now: Ns, out: &mut Answers) {
         self.homes_due = now.saturating_add(TEND_EVERY);
+        if self.began_at == 0 {
+            self.began_at = now;
+        }
+        if now.saturating_sub(self.began_at) < SETTLE_IN {
+            return;
+        }
         for i in 0..self.domains.instances.len() {
             let Some(slot) = self.domains.instances.get(i).copied() else { break };
             if !self.move_inside_llc(now, slot, out) {
@@ -156,6 +165,18 @@ impl SoftDomain {
         mask.unwrap_or(CpuMask::ALL).and(self.topology.cpus())
     }
 
+    /// What an instance meets on its home, 1/1024 CPU: the load of others and the other homes there. Compare with
+    /// [`Domains::cost`](crate::domain::Domains::cost).
+    fn cost_here(&self, now: Ns, slot: Slot, home: CpuId) -> u32 {
+        self.domains.cost_of(self.domains.homes_on(home).saturating_sub(1), self.others_on(slot, home, now))
+    }
+
+    fn is_better(&self, now: Ns, slot: Slot, cpu: CpuId) -> bool {
+        let Some(instance) = self.domains.processes.get(slot).instance else { return false };
+        let there = self.domains.cost(cpu, self.cpus.load(cpu));
+        there + self.limits().home_margin <= self.cost_here(now, slot, instance.home)
+    }
+
     /// To the CPU of the LLC where it would meet least, if that is better by the margin, has been so for a while, and the
     /// last move is old enough.
     fn move_inside_llc(&mut self, now: Ns, slot: Slot, out: &mut Answers) -> bool {
@@ -163,10 +184,13 @@ impl SoftDomain {
         let limits = *self.limits();
         let home = self.topology.domain(instance.home, self.settings.level);
         let cpus = self.topology.llc_cpus(self.llc_of(instance.home)).and(&self.allowed(slot)).minus(home);
-        let here = self.others_on(slot, instance.home, now)
-            + u32::from(self.domains.homes_on(instance.home).saturating_sub(1)) * (FULL_LOAD / 4);
+        let homes = self.domains.homes_on(instance.home);
         let cost = |c: CpuId| self.domains.cost(c, self.cpus.load(c));
-        let best = cpus.iter().min_by_key(|c| (cost(*c), c.0)).filter(|c| cost(*c) + limits.home_margin <= here);
+        // Not onto a CPU that would then be home to more than this one is: two services on one CPU and none on the other
+        // is worse than a stranger on either. Nor to one that its instance has just left: it may be restarting.
+        let open = |c: &CpuId| self.domains.homes_on(*c) < homes && !self.domains.just_left(*c, now);
+        let best = cpus.iter().filter(open).min_by_key(|c| (cost(*c), c.0));
+        let best = best.filter(|c| self.is_better(now, slot, *c));
         let since = since(best.is_some(), instance.crowded_since, now);
         self.domains.update(slot, |i| i.crowded_since = since);
         let settled = instance.moved_at == 0 || now.saturating_sub(instance.moved_at) >= limits.home_settle_ns;
@@ -177,14 +201,15 @@ impl SoftDomain {
         true
     }
 
-    /// Out of an LLC whose every CPU others have kept busy for a while, to one that has room.
+    /// Out of an LLC whose every CPU others have kept busy for a while, to one that has room. Only those count that run
+    /// long: a service's own clients keep a CPU busy too, but sleep while the service works.
     fn leave_taken_llc(&mut self, now: Ns, slot: Slot, out: &mut Answers) {
         let Some(instance) = self.domains.processes.get(slot).instance else { return };
         let limits = *self.limits();
         let allowed = self.allowed(slot);
         let here = self.llc_of(instance.home);
         let cpus = self.topology.llc_cpus(here).and(&allowed);
-        let taken = cpus.iter().all(|c| self.cpus.other_load(c) >= limits.llc_taken);
+        let taken = cpus.iter().all(|c| self.cpus.long_load(c) >= limits.llc_taken);
         let since = since(taken, instance.taken_since, now);
         self.domains.update(slot, |i| i.taken_since = since);
         if !taken || now.saturating_sub(since) < limits.llc_taken_ns {
@@ -201,7 +226,7 @@ impl SoftDomain {
             .filter(|l| *l != here && room(l))
             .min_by_key(|l| (self.topology.llc_node(*l) != node, self.llc_load(now, *l), l.0))
             .and_then(|l| self.home_in(l, &allowed));
-        if let Some(to) = to {
+        if let Some(to) = to.filter(|to| self.is_better(now, slot, *to)) {
             self.move_home(now, slot, to, MoveReason::LlcTaken, out);
         }
     }
@@ -215,7 +240,7 @@ impl SoftDomain {
         let limits = *self.limits();
         let allowed = self.allowed(slot);
         let cpus = self.topology.llc_cpus(instance.base).and(&allowed);
-        let free = cpus.iter().any(|c| self.cpus.load(c) < limits.llc_free);
+        let free = cpus.iter().any(|c| self.cpus.load(c) < limits.llc_free || self.is_better(now, slot, c));
         let since = since(free, instance.free_since, now);
         self.domains.update(slot, |i| i.free_since = since);
         if free

@@ -2,8 +2,8 @@
 
 use super::{SoftDomain, Task};
 use crate::cpumask::CpuMask;
-use crate::event::{Answers, Cause, Ready, Reason};
-use crate::ids::{CpuId, LlcId, MS, Ns};
+use crate::event::{Answers, Cause, Ready, Reason, Urgent};
+use crate::ids::{CpuId, LlcId, Ns};
 use crate::limits::FULL_LOAD;
 use crate::queue::{NONE, Slot};
 
@@ -14,10 +14,6 @@ const LOOK: usize = 32;
 /// The same while a CPU of the queue's LLC stays free: a crowd that may use only other CPUs shall not hide the task
 /// that may use this one.
 const LOOK_FAR: usize = 512;
-
-/// A task was sent behind another at least this long ago: by now it has run. (The shim tells us nothing of it until it
-/// comes back.)
-const BEHIND_IS_OVER: Ns = 2 * MS;
 
 /// Load that a process is thought to bring to the LLC that it was just given, 1/1024 CPU.
 const PROMISE: u32 = FULL_LOAD / 2;
@@ -36,10 +32,8 @@ impl SoftDomain {
     pub(super) fn place(&mut self, now: Ns, ready: &Ready, out: &mut Answers) {
         let mut free = ready.idle.and(self.topology.cpus());
         if let Some(cpu) = ready.asking.filter(|c| self.topology.cpu(*c).is_some()) {
-            // A task already waits in this CPU's own queue and runs next; with another one there, no other CPU would
-            // ever get these two. If it has gone, the CPU has nothing to run and asks again at once.
-            let next = self.cpus.current(cpu).is_some_and(|(_, since)| now.saturating_sub(since) < BEHIND_IS_OVER);
-            if !next {
+            // With another task behind the one that runs next, no other CPU would ever get these two.
+            if !ready.next {
                 free.set(cpu);
             }
         }
@@ -57,19 +51,22 @@ impl SoftDomain {
         if let Some(cpu) = ready.asking {
             self.send_back_displaced(now, cpu, out);
         }
-        out.preempt = self.worth_preempting(now, ready.asking);
+        self.tell_urgent(out);
     }
 
-    /// The CPU of a task that just woke up, still waits, and is clearly more urgent than what runs there. The kernel
-    /// side preempts at the wake-up itself; but if we took the record on another CPU first, that kick found nothing.
-    fn worth_preempting(&self, now: Ns, asking: Option<CpuId>) -> Option<CpuId> {
-        self.waiting_llcs.iter().find_map(|llc| {
-            let task = self.tasks.get(self.queues.first(llc.index())?);
-            let cpu = self.home_of(task).unwrap_or(task.cpu);
-            let (current, _) = self.cpus.current(cpu)?;
-            let woke = task.cause == Some(Cause::Wakeup) && task.enqueued_at == now && task.allowed.has(cpu);
-            (woke && Some(cpu) != asking && task.rank() + 2 <= self.tasks.get(current).rank()).then_some(cpu)
-        })
+    /// Tasks that woke up and are next in their queue: worth interrupting something long.
+    fn tell_urgent(&self, out: &mut Answers) {
+        let llcs = self.waiting_llcs.iter().map(CpuId::index);
+        let pinned = self.waiting_cpus.iter().map(|c| self.pinned_queue(c));
+        for task in llcs.chain(pinned).filter_map(|q| self.queues.first(q)).map(|slot| self.tasks.get(slot)) {
+            if out.urgent.len() == out.urgent.capacity() {
+                return;
+            }
+            let cpu = self.home_of(task).filter(|c| task.allowed.has(*c)).unwrap_or(task.cpu);
+            if task.cause == Some(Cause::Wakeup) && task.allowed.has(cpu) {
+                out.urgent.push(Urgent { cpu, rank: task.rank() });
+            }
+        }
     }
 
     fn put(&mut self, now: Ns, slot: Slot, cpu: CpuId, reason: Reason, free: &mut CpuMask, out: &mut Answers) {

@@ -3,7 +3,7 @@
 use crate::script::{settings, topology};
 use proptest::prelude::*;
 use soft_domain::cpumask::CpuMask;
-use soft_domain::event::{Answers, Cause, Name, ProcessEvent, Ready, Runnable};
+use soft_domain::event::{Answers, Cause, Name, ProcessEvent, Ready, Runnable, Spent};
 use soft_domain::ids::{CpuId, MS, Ns, Pid, Tid};
 use soft_domain::policy::Policy;
 use soft_domain::soft_domain::SoftDomain;
@@ -14,7 +14,7 @@ enum Input {
     Process(ProcessEvent),
     Enqueue(Runnable),
     Observe(CpuId, Ns, Ns),
-    Dispatch(Option<CpuId>, CpuMask),
+    Dispatch(Option<CpuId>, bool, CpuMask),
     Restore(Pid, CpuId),
 }
 
@@ -67,7 +67,7 @@ fn input() -> impl Strategy<Value = Input> {
             .prop_map(|(tid, pid, last)| Input::Process(ProcessEvent::Exit { tid: Tid(tid), pid: Pid(pid), last })),
         8 => runnable().prop_map(Input::Enqueue),
         2 => (cpu(), ns(), ns()).prop_map(|(c, h, o)| Input::Observe(c, h, o)),
-        6 => (prop::option::of(cpu()), mask()).prop_map(|(c, m)| Input::Dispatch(c, m)),
+        6 => (prop::option::of(cpu()), any::<bool>(), mask()).prop_map(|(c, n, m)| Input::Dispatch(c, n, m)),
         1 => (id(), cpu()).prop_map(|(p, c)| Input::Restore(Pid(p), c)),
     ]
 }
@@ -76,8 +76,12 @@ fn give(policy: &mut SoftDomain, now: Ns, input: &Input, out: &mut Answers) {
     match input {
         Input::Process(e) => policy.process(now, e, out),
         Input::Enqueue(r) => policy.enqueue(now, r, out),
-        Input::Observe(cpu, home, other) => policy.observe(now, *cpu, *home, *other),
-        Input::Dispatch(asking, idle) => policy.dispatch(now, &Ready { asking: *asking, idle: *idle }, out),
+        Input::Observe(cpu, home, other) => {
+            policy.observe(now, *cpu, &Spent { home_ns: *home, other_ns: *other, long_ns: *other / 2 });
+        },
+        Input::Dispatch(asking, next, idle) => {
+            policy.dispatch(now, &Ready { asking: *asking, next: *next, idle: *idle }, out);
+        }
         Input::Restore(pid, home) => policy.restore_home(*pid, *home),
     }
 }
@@ -101,7 +105,7 @@ proptest! {
             prop_assert!(out.dispatch.iter().all(|d| d.slice_ns > 0));
             out.clear();
         }
-        let ready = Ready { asking: None, idle: *t.cpus() };
+        let ready = Ready { asking: None, next: false, idle: *t.cpus() };
         let rounds = policy.waiting() + 1;
         for _ in 0..rounds {
             now = now.saturating_add(30 * MS);
@@ -131,7 +135,7 @@ fn a_task_without_a_cpu_of_this_machine_is_not_kept() {
         generation: 1,
     };
     policy.enqueue(MS, &r, &mut out);
-    policy.dispatch(MS, &Ready { asking: None, idle: [CpuId(0), CpuId(1)].into_iter().collect() }, &mut out);
+    policy.dispatch(MS, &Ready { asking: None, next: false, idle: [CpuId(0), CpuId(1)].into_iter().collect() }, &mut out);
     assert_eq!((policy.waiting(), out.dispatch.len()), (0, 1));
     assert_eq!(out.dispatch[0].cpu, cpu);
 }

@@ -8,7 +8,7 @@
 mod answers;
 
 use soft_domain::cpumask::CpuMask;
-use soft_domain::event::{Answers, Cause, Hint, MoveReason, Name, ProcessEvent, Ready, Reason, Runnable};
+use soft_domain::event::{Answers, Cause, Hint, LONG, MoveReason, Name, ProcessEvent, Ready, Reason, Runnable, Spent};
 use soft_domain::ids::{CpuId, MS, Ns, Pid, Tid};
 use soft_domain::limits::Limits;
 use soft_domain::policy::{OBSERVE_EVERY, Policy};
@@ -62,7 +62,7 @@ struct Run {
 struct Cpu {
     running: Option<Run>,
     queue: BTreeMap<(u64, u64), (i32, Ns)>,
-    spent: (Ns, Ns),
+    spent: Spent,
     accounted: Ns,
 }
 
@@ -356,8 +356,8 @@ impl<P: Policy> Machine<P> {
     pub fn observe(&mut self) {
         for cpu in self.t.cpus().iter() {
             self.account(cpu);
-            let (home, other) = std::mem::take(&mut self.cpus[cpu.index()].spent);
-            self.policy.observe(self.now, cpu, home, other);
+            let spent = std::mem::take(&mut self.cpus[cpu.index()].spent);
+            self.policy.observe(self.now, cpu, &spent);
         }
     }
 
@@ -367,7 +367,9 @@ impl<P: Policy> Machine<P> {
         c.accounted = self.now;
         if let Some(run) = c.running {
             let at_home = self.hints.get(&run.tid).is_some_and(|h| h.home && h.cpu == cpu);
-            *(if at_home { &mut c.spent.0 } else { &mut c.spent.1 }) += span;
+            let long = self.hints.get(&run.tid).is_some_and(|h| 1024 << h.rank >= LONG);
+            *(if at_home { &mut c.spent.home_ns } else { &mut c.spent.other_ns }) += span;
+            c.spent.long_ns += if long && !at_home { span } else { 0 };
         }
     }
 
@@ -410,18 +412,11 @@ impl<P: Policy> Machine<P> {
         if let Some(cpu) = asking {
             idle.clear(cpu);
         }
-        let ready = Ready { asking, idle };
+        let next = asking.is_some_and(|c| !self.cpus[c.index()].queue.is_empty());
+        let ready = Ready { asking, next, idle };
         self.policy.dispatch(self.now, &ready, &mut self.out);
         self.take_answers(Some(&ready));
         self.start_next(asking.into_iter());
-        // Tasks wait and it has nothing to run: it asks again at once.
-        if let Some(cpu) = asking.filter(|c| self.cpus[c.index()].running.is_none() && !self.held.is_empty()) {
-            let ready = Ready { asking, idle: self.idle().minus(&CpuMask::of(cpu)) };
-            self.policy.dispatch(self.now, &ready, &mut self.out);
-            self.take_answers(Some(&ready));
-            self.start_next(asking.into_iter());
-            self.check(&self.idle());
-        }
     }
 
     fn start_next(&mut self, cpus: impl Iterator<Item = CpuId>) {
