@@ -2,6 +2,7 @@
 
 use super::rings::CpuQueue;
 use super::task::TaskId;
+use crate::event::{LONG, Spent};
 use crate::ids::Ns;
 
 /// What a CPU does.
@@ -21,6 +22,7 @@ pub enum Owner {
     Nobody,
     Other,
     Home,
+    Long,
 }
 
 /// One CPU.
@@ -49,9 +51,18 @@ pub struct Cpu {
     pub switches: u32,
     pub switched_at: Ns,
     pub owner: Owner,
-    pub other_ns: Ns,
     pub home_ns: Ns,
-    pub preempted_at: Option<Ns>,
+    /// Of others, without what is in `long_ns`.
+    pub other_ns: Ns,
+    pub long_ns: Ns,
+    /// When a kick last took the CPU from a task.
+    pub preempted_at: Ns,
+    /// A preempting kick is on its way.
+    pub preempt_kicked: bool,
+    /// Rank of the task behind the CPU's bit in `late`.
+    pub late_rank: u32,
+    /// Tasks in its own queue when the scheduler was switched in.
+    pub queued: usize,
 }
 
 impl Cpu {
@@ -70,19 +81,37 @@ impl Cpu {
             switches: 0,
             switched_at: now,
             owner: Owner::Nobody,
-            other_ns: 0,
             home_ns: 0,
-            preempted_at: None,
+            other_ns: 0,
+            long_ns: 0,
+            preempted_at: 0,
+            preempt_kicked: false,
+            late_rank: 0,
+            queued: 0,
         }
     }
 
-    /// Time spent until `now` for tasks at their home, and for others.
-    pub fn spent(&self, now: Ns) -> (Ns, Ns) {
+    /// Adds the current stint to the times.
+    pub fn spend(&mut self, now: Ns) {
+        (self.home_ns, self.other_ns, self.long_ns) = self.times(now);
+    }
+
+    /// How it has spent its time until `now`, as the loop reads it.
+    pub fn spent(&self, now: Ns) -> Spent {
+        let (home_ns, short_ns, long_ns) = self.times(now);
+        Spent { home_ns, other_ns: short_ns + long_ns, long_ns }
+    }
+
+    /// For tasks at their home, for others, and for those of them that run long; with the current stint.
+    fn times(&self, now: Ns) -> (Ns, Ns, Ns) {
         let stint = now.saturating_sub(self.switched_at);
+        let (home, other, long) = (self.home_ns, self.other_ns, self.long_ns);
         match self.owner {
-            Owner::Nobody => (self.home_ns, self.other_ns),
-            Owner::Other => (self.home_ns, self.other_ns + stint),
-            Owner::Home => (self.home_ns + stint, self.other_ns),
+            Owner::Nobody => (home, other, long),
+            Owner::Home => (home + stint, other, long),
+            // A stint that turned out long counts as one.
+            Owner::Other if stint < LONG => (home, other + stint, long),
+            Owner::Other | Owner::Long => (home, other, long + stint),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::event_queue::Event;
 use super::machine::Machine;
 use super::task::{State, TaskId, task_of};
 use crate::cpumask::CpuMask;
-use crate::event::{Answers, Dispatch, ProcessEvent, Ready};
+use crate::event::{Answers, Dispatch, ProcessEvent, Ready, Spent, Urgent};
 use crate::ids::{CpuId, MS, Ns};
 use crate::policy::OBSERVE_EVERY;
 
@@ -16,6 +16,9 @@ const RECORDS_PER_PASS: usize = 256;
 
 /// `ON_ITS_WAY` there.
 const ON_ITS_WAY: Ns = 10 * MS;
+
+/// `EYES_URGENT` of `eyes.h`.
+const URGENT: usize = 32;
 
 /// What the scheduler's thread does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,18 +43,22 @@ pub struct Loop {
     /// The shim's `usersched_needed` and `nr_scheduled`.
     pub needed: bool,
     pub nr_scheduled: u64,
-    /// `parked`, `preempt_cpu` and `scheduler_runs` of `eyes.bpf.c`.
+    /// `parked`, `urgent`, `late`, `drained_at_rest` and `scheduler_runs` of `eyes.bpf.c`.
     pub parked: u64,
-    pub preempt: Option<CpuId>,
+    pub urgent: Vec<Urgent>,
+    pub late: CpuMask,
+    pub drained_at_rest: u64,
     pub runs: bool,
     on_its_way: Vec<Option<(u32, Ns)>>,
-    spent: Vec<(Ns, Ns)>,
+    /// Per CPU: the number of the last record that sends a task there.
+    last_record: Vec<u64>,
+    spent: Vec<Spent>,
     observe_due: Ns,
-    undrained: u64,
-    sent: u64,
+    undrained: Undrained,
     /// Of the turn that is under way.
     began: Ns,
     idle: CpuMask,
+    next: bool,
 }
 
 impl Loop {
@@ -66,16 +73,47 @@ impl Loop {
             needed: false,
             nr_scheduled: 0,
             parked: 0,
-            preempt: None,
+            urgent: Vec::with_capacity(URGENT),
+            late: CpuMask::EMPTY,
+            drained_at_rest: 0,
             runs: false,
             on_its_way: vec![None; cpu_slots],
-            spent: vec![(0, 0); cpu_slots],
+            last_record: vec![0; cpu_slots],
+            spent: vec![Spent::default(); cpu_slots],
             observe_due: 0,
-            undrained: 0,
-            sent: 0,
+            undrained: Undrained::default(),
             began: 0,
             idle: CpuMask::EMPTY,
+            next: false,
         }
+    }
+}
+
+/// Records in the user ring as the loop knows it: it hears only of those whose task was still there.
+#[derive(Debug, Default)]
+struct Undrained {
+    count: u64,
+    sent: u64,
+    written: u64,
+}
+
+impl Undrained {
+    fn pass(&mut self, drained: u64) {
+        self.count = self.count.saturating_sub(1).min(self.sent.saturating_sub(drained));
+        if self.count == 0 {
+            self.sent = drained;
+        }
+    }
+
+    fn add(&mut self) -> u64 {
+        self.count += 1;
+        self.sent += 1;
+        self.written += 1;
+        self.written
+    }
+
+    fn holds(&self, number: u64) -> bool {
+        number > self.written - self.count
     }
 }
 
@@ -101,16 +139,17 @@ impl Machine {
         let mut cost = self.costs.pass;
         let mut out = std::mem::take(&mut self.answers);
         out.clear();
-        let drained = self.totals.user_dispatches + self.totals.bounced;
+        let drained = self.drained();
         let l = &mut self.dispatch_loop;
         l.began = now;
-        l.undrained = l.undrained.saturating_sub(1).min(l.sent.saturating_sub(drained));
-        if l.undrained == 0 {
-            l.sent = drained;
-        }
-        let room = l.undrained < self.costs.user_ring.div_ceil(2);
+        l.undrained.pass(drained);
+        let room = l.undrained.count < self.costs.user_ring.div_ceil(2);
 
         cost += self.tell_process_events(&mut out);
+        if room {
+            // Wake-ups whose records are read now; those that come during the turn are looked at after it.
+            self.dispatch_loop.late = CpuMask::EMPTY;
+        }
         for _ in 0..if room { RECORDS_PER_PASS } else { 0 } {
             let Some(record) = self.queued.pop() else { break };
             self.totals.records += 1;
@@ -128,8 +167,13 @@ impl Machine {
             for cpu in self.topology.cpus().iter() {
                 cost += self.costs.observe_cpu;
                 let spent = self.cpus[cpu.index()].spent(now);
-                let (home, other) = std::mem::replace(&mut self.dispatch_loop.spent[cpu.index()], spent);
-                self.policy.observe(now, cpu, spent.0.saturating_sub(home), spent.1.saturating_sub(other));
+                let before = std::mem::replace(&mut self.dispatch_loop.spent[cpu.index()], spent);
+                let spent = Spent {
+                    home_ns: spent.home_ns.saturating_sub(before.home_ns),
+                    other_ns: spent.other_ns.saturating_sub(before.other_ns),
+                    long_ns: spent.long_ns.saturating_sub(before.long_ns),
+                };
+                self.policy.observe(now, cpu, &spent);
             }
         }
         let ready = self.ready(cpu);
@@ -170,7 +214,8 @@ impl Machine {
             }
         }
         idle.clear(asking);
-        Ready { asking: Some(asking), idle }
+        l.next = l.undrained.holds(l.last_record[asking.index()]) || self.cpus[asking.index()].queued > 0;
+        Ready { asking: Some(asking), next: l.next, idle }
     }
 
     /// Second step of a turn; the CPU looks for work at its end.
@@ -181,7 +226,7 @@ impl Machine {
             self.set_hint(*hint);
         }
         self.take_notices(&out.notices);
-        let mut given = false;
+        // The own CPU's last: the core drains on only while this CPU has nothing to run.
         for d in out.dispatch.iter().filter(|d| d.cpu != cpu) {
             self.send(d);
             let (switches, began) = (self.cpus.get(d.cpu.index()).map_or(0, |c| c.switches), self.dispatch_loop.began);
@@ -189,16 +234,16 @@ impl Machine {
                 *slot = Some((switches, began));
             }
         }
-        for d in out.dispatch.iter().filter(|d| d.cpu == cpu) {
-            self.send(d);
-            given = true;
-        }
-        let waiting = self.policy.waiting();
+        out.dispatch.iter().filter(|d| d.cpu == cpu).for_each(|d| self.send(d));
+        let given = out.dispatch.iter().any(|d| d.cpu == cpu);
+        let (waiting, drained) = (self.policy.waiting(), self.drained());
         let l = &mut self.dispatch_loop;
         l.parked = waiting as u64;
-        l.preempt = out.preempt.filter(|c| c.index() < self.cpus.len());
+        l.urgent.clear();
+        l.urgent.extend(out.urgent.iter().take(URGENT));
+        l.drained_at_rest = drained + l.undrained.count;
         let nobody_works = l.idle.or(&CpuMask::of(cpu)) == *self.topology.cpus();
-        let again = l.undrained > 1 || !given && waiting > 0 && nobody_works;
+        let again = l.undrained.count > 1 && l.next || !given && waiting > 0 && nobody_works;
         l.nr_scheduled = u64::from(again);
         self.answers = out;
         self.reschedule(cpu, 0);
@@ -218,8 +263,15 @@ impl Machine {
         }
         self.totals.decisions += 1;
         self.user.push_back(*d);
-        self.dispatch_loop.undrained += 1;
-        self.dispatch_loop.sent += 1;
+        let number = self.dispatch_loop.undrained.add();
+        if let Some(last) = self.dispatch_loop.last_record.get_mut(d.cpu.index()) {
+            *last = number;
+        }
+    }
+
+    /// Records that the shim has counted as drained.
+    pub(super) fn drained(&self) -> u64 {
+        self.totals.user_dispatches + self.totals.bounced
     }
 
     fn check(&mut self, id: TaskId, d: &Dispatch) {

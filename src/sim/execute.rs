@@ -97,20 +97,20 @@ impl Machine {
                 c.tokens -= 1;
             }
             Op::Post(channel) => {
-                if !self.wake_one(channel, spent) {
+                if !self.wake_one(task, channel, spent) {
                     self.channels[channel].tokens += 1;
                 }
             }
             Op::Block(channel) => return self.block(task, channel),
             Op::Signal(channel) => {
-                self.wake_one(channel, spent);
+                self.wake_one(task, channel, spent);
             }
-            Op::Broadcast(channel) => while self.wake_one(channel, spent) {},
+            Op::Broadcast(channel) => while self.wake_one(task, channel, spent) {},
             Op::Barrier { channel, users } => {
                 if self.channels[channel].waiters.len() + 1 < users as usize {
                     return self.block(task, channel);
                 }
-                while self.wake_one(channel, spent) {}
+                while self.wake_one(task, channel, spent) {}
             }
             Op::Yield => {
                 t.slice = 0;
@@ -148,7 +148,7 @@ impl Machine {
     }
 
     fn sleep_until(&mut self, task: TaskId, until: Ns) -> After {
-        self.wake_later(task, until, until);
+        self.wake_later(task, None, until, until);
         After::Leave
     }
 
@@ -159,13 +159,14 @@ impl Machine {
     }
 
     /// Wakes the first waiter; whether there was one. The waker pays for it and waits for its turn at the ring.
-    fn wake_one(&mut self, channel: Channel, spent: &mut Ns) -> bool {
+    fn wake_one(&mut self, waker: TaskId, channel: Channel, spent: &mut Ns) -> bool {
         let Some(waiter) = self.channels[channel].waiters.pop_front() else { return false };
         let begun = self.now + *spent;
         let held_up = self.queued.take_turn(begun, &self.costs);
         self.totals.ring_wait_ns += held_up;
         *spent += self.costs.wake_up + held_up;
-        self.wake_later(waiter, begun, self.now + *spent);
+        let cpu = self.tasks[waker].cpu;
+        self.wake_later(waiter, Some(cpu), begun, self.now + *spent);
         true
     }
 
@@ -183,7 +184,7 @@ impl Machine {
         self.tasks.push(task);
         self.note_process(child, parent, comm);
         let at = self.now + *spent;
-        self.wake_later(child, at, at);
+        self.wake_later(child, Some(cpu), at, at);
     }
 
     fn exit(&mut self, task: TaskId) -> After {

@@ -1,18 +1,18 @@
 //! The hints and kicks of `src/bpf/eyes.bpf.c`, rule by rule.
 
-use super::cpu::Current;
+use super::cpu::{Current, Owner};
 use super::event_queue::Event;
 use super::machine::{HINTS, Machine};
 use super::task::{TaskId, tid_of};
-use crate::event::Hint;
-use crate::ids::{CpuId, MS, Ns};
+use crate::event::{Hint, LONG};
+use crate::ids::{CpuId, Ns, US};
 use crate::topology::Level;
 
 /// `preempt_margin` there.
 const PREEMPT_MARGIN: u32 = 2;
 
 /// `preempt_gap_ns` there.
-const PREEMPT_GAP: Ns = MS;
+const PREEMPT_GAP: Ns = 500 * US;
 
 impl Machine {
     /// The task's hint, unless another thread id took its slot.
@@ -25,18 +25,15 @@ impl Machine {
         self.hints[hint.tid.0 as usize % HINTS] = Some(hint);
     }
 
-    /// `task` woke up on a CPU that is busy.
+    /// `woken()`: `task` woke up on a CPU that is busy.
     pub(super) fn eyes_woken(&mut self, task: TaskId) {
         let hint = self.hint_of(task);
         let t = &self.tasks[task];
-        let cpu = t.cpu;
-        let home = hint.map_or(cpu, |h| h.cpu);
-        if home != cpu && self.is_idle(home) && t.allowed.has(home) {
-            self.kick_idle(home);
+        let cpu = hint.map(|h| h.cpu).filter(|c| c.index() < self.cpus.len() && t.allowed.has(*c)).unwrap_or(t.cpu);
+        if self.is_idle(cpu) {
+            self.kick_idle(cpu);
             return;
         }
-        let current = self.cpus[cpu.index()].current;
-        let Current::Task(running) = current else { return };
         let only_one = t.allowed.and(self.topology.cpus()).count() == 1;
         if !hint.is_some_and(|h| h.sticky) && !only_one {
             let near = self.idle.and(self.topology.domain(cpu, Level::Llc)).and(&t.allowed);
@@ -45,12 +42,33 @@ impl Machine {
                 return;
             }
         }
-        let rank = hint.map_or(0, |h| u32::from(h.rank));
-        let ran = self.now.saturating_sub(self.cpus[cpu.index()].switched_at);
-        let running_rank = self.hint_of(running).map_or(0, |h| u32::from(h.rank)).max(log2_us(ran));
-        if rank + PREEMPT_MARGIN <= running_rank {
-            self.kick_preempt(cpu);
+        self.look_for_work(cpu, hint.map_or(0, |h| u32::from(h.rank)), t.waker);
+    }
+
+    /// `interrupt()`: a task of `rank` waits for `cpu`. `waker` is the CPU where that was found out, unless by a timer.
+    fn look_for_work(&mut self, cpu: CpuId, rank: u32, waker: Option<CpuId>) {
+        let Some(c) = self.cpus.get(cpu.index()) else { return };
+        let ran = self.now.saturating_sub(c.switched_at);
+        let running_rank = match c.current {
+            _ if self.dispatch_loop.runs => return self.look_later(cpu, rank),
+            Current::Idle => return self.kick_idle(cpu),
+            Current::Task(running) => self.hint_of(running).map_or(0, |h| u32::from(h.rank)),
+            Current::Scheduler => 0,
+        };
+        if running_rank.max(log2_us(ran)) < rank + PREEMPT_MARGIN || waker == Some(cpu) && ran < LONG {
+            return;
         }
+        if self.now - c.preempted_at < PREEMPT_GAP {
+            return self.look_later(cpu, rank);
+        }
+        self.cpus[cpu.index()].preempt_kicked = true;
+        self.totals.kicks_preempt += 1;
+        self.events.push(self.now + self.costs.kick, Event::Preempt(cpu));
+    }
+
+    fn look_later(&mut self, cpu: CpuId, rank: u32) {
+        self.cpus[cpu.index()].late_rank = rank;
+        self.dispatch_loop.late.set(cpu);
     }
 
     fn is_idle(&self, cpu: CpuId) -> bool {
@@ -62,20 +80,58 @@ impl Machine {
         self.interrupt(cpu);
     }
 
-    /// At most one per CPU in [`PREEMPT_GAP`].
-    pub(super) fn kick_preempt(&mut self, cpu: CpuId) {
+    /// `eyes_switch()`: `cpu` switches from `prev` to `next`, which is current already. `prev_runs`: it still wants to.
+    pub(super) fn eyes_switch(&mut self, cpu: CpuId, prev: Current, prev_runs: bool, next: Current) {
         let now = self.now;
-        let Some(c) = self.cpus.get_mut(cpu.index()) else { return };
-        if c.preempted_at.is_some_and(|at| now - at < PREEMPT_GAP) {
-            return;
+        let owner = match next {
+            Current::Idle | Current::Scheduler => Owner::Nobody,
+            Current::Task(task) => match self.hint_of(task) {
+                Some(h) if h.home && h.cpu == cpu => Owner::Home,
+                Some(h) if u32::from(h.rank) >= log2_us(LONG) => Owner::Long,
+                _ => Owner::Other,
+            },
+        };
+        let c = &mut self.cpus[cpu.index()];
+        c.spend(now);
+        c.owner = owner;
+        c.switched_at = now;
+        c.switches = c.switches.wrapping_add(1);
+        if std::mem::take(&mut c.preempt_kicked) && next == Current::Scheduler {
+            c.preempted_at = now;
         }
-        c.preempted_at = Some(now);
-        self.totals.kicks_preempt += 1;
-        self.events.push(now + self.costs.kick, Event::Preempt(cpu));
+        if prev == Current::Scheduler {
+            self.scheduler_left(cpu, next);
+        } else if next == Current::Scheduler {
+            c.queued = c.queue.len();
+            self.dispatch_loop.runs = true;
+        }
+        let blocked = matches!(prev, Current::Task(_)) && !prev_runs;
+        if !blocked || next == Current::Idle {
+            self.wake_for_records(cpu);
+        }
+    }
+
+    /// `left()` and `interrupt_urgent()`: records that the core has not drained, and tasks that still wait.
+    fn scheduler_left(&mut self, cpu: CpuId, next: Current) {
+        let undrained = self.drained() < self.dispatch_loop.drained_at_rest;
+        let l = &mut self.dispatch_loop;
+        l.runs = false;
+        l.nr_scheduled = if l.parked > 0 { l.parked } else { u64::from(undrained) };
+        if undrained && next == Current::Idle {
+            self.kick_idle(cpu);
+        }
+        for i in 0..self.dispatch_loop.urgent.len() {
+            let urgent = self.dispatch_loop.urgent[i];
+            self.look_for_work(urgent.cpu, u32::from(urgent.rank), Some(cpu));
+        }
+        for late in std::mem::take(&mut self.dispatch_loop.late).iter() {
+            let rank = self.cpus[late.index()].late_rank;
+            self.look_for_work(late, rank, Some(cpu));
+        }
     }
 
     /// Records wait, the scheduler is nowhere at work, and a CPU idles: that one shall run the scheduler.
-    pub(super) fn wake_for_records(&mut self, cpu: CpuId) {
+    fn wake_for_records(&mut self, cpu: CpuId) {
         if self.dispatch_loop.runs || self.queued.is_empty() {
             return;
         }

@@ -165,7 +165,7 @@ impl Machine {
                 self.tasks[leader].threads -= 1;
                 continue;
             }
-            self.wake_later(id, BOOT + spec.start, BOOT + spec.start);
+            self.wake_later(id, None, BOOT + spec.start, BOOT + spec.start);
         }
     }
 

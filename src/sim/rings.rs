@@ -69,6 +69,11 @@ impl CpuQueue {
         self.0.pop_front().map(|(_, task)| task)
     }
 
+    /// Tasks in it.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Takes `task` out.
     pub fn remove(&mut self, task: TaskId) {
         self.0.retain(|(_, t)| *t != task);

@@ -1,6 +1,6 @@
 //! A CPU looks for work: the core's loop around `.dispatch()`, and the shim's `.dispatch()` itself.
 
-use super::cpu::{Current, Owner};
+use super::cpu::Current;
 use super::event_queue::Event;
 use super::machine::Machine;
 use super::task::{State, TaskId, task_of};
@@ -160,17 +160,7 @@ impl Machine {
 
     /// sched_switch, with what `eyes.bpf.c` does there.
     fn switch(&mut self, cpu: CpuId, prev: Current, prev_runs: bool, next: Current) {
-        let now = self.now;
-        let owner = match next {
-            Current::Idle | Current::Scheduler => Owner::Nobody,
-            Current::Task(task) if self.hint_of(task).is_some_and(|h| h.home && h.cpu == cpu) => Owner::Home,
-            Current::Task(_) => Owner::Other,
-        };
         let c = &mut self.cpus[cpu.index()];
-        (c.home_ns, c.other_ns) = c.spent(now);
-        c.owner = owner;
-        c.switched_at = now;
-        c.switches = c.switches.wrapping_add(1);
         c.current = next;
         c.epoch = c.epoch.wrapping_add(1);
         match (prev, next) {
@@ -187,19 +177,7 @@ impl Machine {
             }
             _ => {}
         }
-        if prev == Current::Scheduler {
-            self.dispatch_loop.runs = false;
-            self.dispatch_loop.nr_scheduled = self.dispatch_loop.parked;
-            if let Some(target) = self.dispatch_loop.preempt {
-                self.kick_preempt(target);
-            }
-        } else if next == Current::Scheduler {
-            self.dispatch_loop.runs = true;
-        }
-        let blocked = matches!(prev, Current::Task(_)) && !prev_runs;
-        if !blocked || next == Current::Idle {
-            self.wake_for_records(cpu);
-        }
+        self.eyes_switch(cpu, prev, prev_runs, next);
     }
 
     /// An interrupt to `cpu`, which looks for work if it is idle then. One on its way is enough.

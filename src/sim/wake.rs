@@ -6,13 +6,14 @@ use super::machine::Machine;
 use super::task::{State, TaskId, tid_of};
 use crate::cpumask::CpuMask;
 use crate::event::{Cause, Runnable};
-use crate::ids::{Ns, Tid};
+use crate::ids::{CpuId, Ns, Tid};
 
 impl Machine {
-    /// `task` is woken: begun at `begun`, and it becomes runnable at `at`.
-    pub(super) fn wake_later(&mut self, task: TaskId, begun: Ns, at: Ns) {
+    /// `task` is woken, by a timer or by what runs on the CPU `waker`: begun at `begun`, and it becomes runnable at `at`.
+    pub(super) fn wake_later(&mut self, task: TaskId, waker: Option<CpuId>, begun: Ns, at: Ns) {
         self.tasks[task].state = State::Waking;
         self.tasks[task].woken_at = Some(begun);
+        self.tasks[task].waker = waker;
         self.events.push(at, Event::Wake(task));
     }
 

@@ -78,7 +78,7 @@ fn give(policy: &mut SoftDomain, now: Ns, input: &Input, out: &mut Answers) {
         Input::Enqueue(r) => policy.enqueue(now, r, out),
         Input::Observe(cpu, home, other) => {
             policy.observe(now, *cpu, &Spent { home_ns: *home, other_ns: *other, long_ns: *other / 2 });
-        },
+        }
         Input::Dispatch(asking, next, idle) => {
             policy.dispatch(now, &Ready { asking: *asking, next: *next, idle: *idle }, out);
         }
@@ -135,7 +135,11 @@ fn a_task_without_a_cpu_of_this_machine_is_not_kept() {
         generation: 1,
     };
     policy.enqueue(MS, &r, &mut out);
-    policy.dispatch(MS, &Ready { asking: None, next: false, idle: [CpuId(0), CpuId(1)].into_iter().collect() }, &mut out);
+    policy.dispatch(
+        MS,
+        &Ready { asking: None, next: false, idle: [CpuId(0), CpuId(1)].into_iter().collect() },
+        &mut out,
+    );
     assert_eq!((policy.waiting(), out.dispatch.len()), (0, 1));
     assert_eq!(out.dispatch[0].cpu, cpu);
 }

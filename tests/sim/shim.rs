@@ -2,7 +2,7 @@
 
 use crate::support::{Run, line};
 use soft_domain::cpumask::CpuMask;
-use soft_domain::event::{Answers, Dispatch, ProcessEvent, Ready, Reason, Runnable};
+use soft_domain::event::{Answers, Dispatch, ProcessEvent, Ready, Reason, Runnable, Spent};
 use soft_domain::ids::{CpuId, MS, Ns, US};
 use soft_domain::policy::Policy;
 use soft_domain::sim::program::{Op, TaskSpec, Workload};
@@ -33,7 +33,7 @@ impl Policy for Plain {
         self.held.push(*task);
     }
 
-    fn observe(&mut self, _: Ns, _: CpuId, _: Ns, _: Ns) {
+    fn observe(&mut self, _: Ns, _: CpuId, _: &Spent) {
         self.seen.borrow_mut().observations += 1;
     }
 
