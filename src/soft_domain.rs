@@ -98,7 +98,9 @@ pub struct SoftDomain {
     waiting_cpus: CpuMask,
     /// When the homes are looked at next.
     homes_due: Ns,
-    /// When they were first looked at.
+    /// When CPUs are next looked through for slices that are over.
+    expired_due: Ns,
+    /// When the homes were first looked at.
     began_at: Ns,
     /// When the last instance came or left.
     population_changed: Ns,
@@ -119,6 +121,7 @@ impl SoftDomain {
             waiting_llcs: CpuMask::EMPTY,
             waiting_cpus: CpuMask::EMPTY,
             homes_due: 0,
+            expired_due: 0,
             began_at: 0,
             population_changed: 0,
             counters: Counters::default(),

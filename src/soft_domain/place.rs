@@ -3,7 +3,7 @@
 use super::{SoftDomain, Task};
 use crate::cpumask::CpuMask;
 use crate::event::{Answers, Cause, Ready, Reason, Urgent};
-use crate::ids::{CpuId, LlcId, Ns};
+use crate::ids::{CpuId, LlcId, MS, Ns};
 use crate::limits::FULL_LOAD;
 use crate::queue::{NONE, Slot};
 
@@ -14,6 +14,9 @@ const LOOK: usize = 32;
 /// The same while a CPU of the queue's LLC stays free: a crowd that may use only other CPUs shall not hide the task
 /// that may use this one.
 const LOOK_FAR: usize = 512;
+
+/// A slice that is over ends at the next tick: the longest there is (HZ=250), ns.
+const TICK: Ns = 4 * MS;
 
 /// Load that a process is thought to bring to the LLC that it was just given, 1/1024 CPU.
 const PROMISE: u32 = FULL_LOAD / 2;
@@ -51,11 +54,28 @@ impl SoftDomain {
         if let Some(cpu) = ready.asking {
             self.send_back_displaced(now, cpu, out);
         }
-        self.tell_urgent(out);
+        self.tell_urgent(now, out);
     }
 
-    /// Tasks that woke up and are next in their queue: worth interrupting something long.
-    fn tell_urgent(&self, out: &mut Answers) {
+    /// Tasks that woke up and are next in their queue: worth interrupting something long. And CPUs that go on with a
+    /// task whose slice is over while others wait: several slices end at one tick, but only one of these CPUs finds the
+    /// scheduler; the kernel side gives the tasks of the others a fresh slice without a word.
+    fn tell_urgent(&mut self, now: Ns, out: &mut Answers) {
+        if now >= self.expired_due {
+            self.expired_due = now.saturating_add(MS);
+            let over = self.limits().slice_ns.saturating_add(TICK);
+            for llc in self.waiting_llcs.iter().map(|c| LlcId(c.0)) {
+                let waiting = self.queues.len(llc.index());
+                let expired = self
+                    .topology
+                    .llc_cpus(llc)
+                    .iter()
+                    .filter(|c| self.cpus.current(*c).is_some_and(|(_, since)| now.saturating_sub(since) > over));
+                for cpu in expired.take(waiting).take(out.urgent.capacity() - out.urgent.len()) {
+                    out.urgent.push(Urgent { cpu, rank: 0 });
+                }
+            }
+        }
         let llcs = self.waiting_llcs.iter().map(CpuId::index);
         let pinned = self.waiting_cpus.iter().map(|c| self.pinned_queue(c));
         for task in llcs.chain(pinned).filter_map(|q| self.queues.first(q)).map(|slot| self.tasks.get(slot)) {

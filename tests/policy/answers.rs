@@ -67,12 +67,12 @@ impl<P: Policy> Machine<P> {
                 assert_eq!(old.map(|h| h.cpu), Some(home), "{n:?}");
             }
             Notice::Moved { pid, from, to, load, why } => {
-                let on = |cpu| self.homes.values().filter(|h| h.cpu == cpu).count() as u32 * (FULL_LOAD / 4);
-                let (before, after) = (load.0 + on(from) - FULL_LOAD / 4, load.1 + on(to));
+                let on = |cpu| self.homes.values().filter(|h| h.cpu == cpu).count() as u32 * (FULL_LOAD / 2);
+                let (before, after) = (load.0 + on(from) - FULL_LOAD / 2, load.1 + on(to));
                 let home = self.homes.get_mut(&pid.0).unwrap_or_else(|| panic!("{n:?} without a home"));
                 assert!(home.cpu == from && from != to, "{n:?} from elsewhere");
                 if why == MoveReason::LessLoaded {
-                    // A home counts as a quarter of a CPU.
+                    // A home counts as half a CPU.
                     assert!(before >= after + self.limits.home_margin, "{n:?} does not lower the imbalance");
                     assert!(home.moved_at.is_none_or(|m| now - m >= self.limits.home_settle_ns), "{n:?} too soon");
                     assert_eq!(self.t.cpu(from).map(|c| c.llc), self.t.cpu(to).map(|c| c.llc), "{n:?} leaves its LLC");

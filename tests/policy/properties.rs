@@ -177,7 +177,8 @@ fn homes_move_away_from_burners_and_only_to_gain() {
         (task.run, task.sleep) = (MS / 5, 2 * MS);
         m.wake(pid);
     }
-    m.advance(100 * MS);
+    // Homes stay where they are at first.
+    m.advance(600 * MS);
     for (i, cpu) in placement(&m).into_values().enumerate() {
         let burner = 200 + i as i32;
         m.start(burner, "burn").run = FOREVER;

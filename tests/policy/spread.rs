@@ -194,3 +194,51 @@ fn the_instances_of_a_taken_llc_leave_stay_away_and_return() {
     assert_eq!(m.moves.last().expect("a move").0, MoveReason::Return);
     assert_even(&m);
 }
+
+fn eight_instances_on_eight_cpus() -> Machine<SoftDomain> {
+    let mut m = soft(&Topology::grid(2, 2, 2, 1), 64);
+    for pid in 100..108 {
+        let task = m.start(pid, "svc-a");
+        (task.run, task.sleep) = (MS / 10, 50 * MS);
+        m.wake(pid);
+    }
+    m.advance(1_000 * MS);
+    m
+}
+
+/// A task that keeps half of `cpu` busy.
+fn stranger(m: &mut Machine<SoftDomain>, pid: i32, cpu: CpuId) {
+    let task = m.start(pid, "sh");
+    (task.run, task.sleep) = (2 * MS, 2 * MS);
+    m.set_mask(pid, CpuMask::of(cpu));
+    m.wake(pid);
+}
+
+#[test]
+fn a_restarted_instance_finds_its_home_free_and_the_others_stay() {
+    let mut m = eight_instances_on_eight_cpus();
+    let freed = m.homes[&103].cpu;
+    let neighbour = m.t.llc_cpus(m.t.cpu(freed).expect("a CPU").llc).iter().find(|c| *c != freed).expect("two CPUs");
+    // Its LLC's other home is crowded: the free CPU is clearly better there.
+    stranger(&mut m, 200, neighbour);
+    m.exit(103);
+    let others: Vec<_> = m.homes.iter().map(|(pid, h)| (*pid, h.cpu)).collect();
+    m.advance(500 * MS);
+    m.start(300, "svc-a").run = MS / 10;
+    m.wake(300);
+    m.advance(500 * MS);
+    assert_eq!(m.homes[&300].cpu, freed, "{:?}", m.moves);
+    for (pid, cpu) in others {
+        assert_eq!(m.homes[&pid].cpu, cpu, "{pid}: {:?}", m.moves);
+    }
+}
+
+#[test]
+fn a_home_that_others_crowd_does_not_move_onto_another_home() {
+    let mut m = eight_instances_on_eight_cpus();
+    let crowded = m.homes[&103].cpu;
+    stranger(&mut m, 200, crowded);
+    m.advance(2_000 * MS);
+    let homes: std::collections::BTreeSet<u16> = m.homes.values().map(|h| h.cpu.0).collect();
+    assert_eq!(homes.len(), 8, "{:?}", m.moves);
+}
