@@ -16,6 +16,7 @@ pub mod options;
 pub mod policies;
 pub mod policy;
 pub mod queue;
+pub mod rules;
 pub mod service;
 pub mod sim;
 pub mod soft_domain;

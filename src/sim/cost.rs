@@ -3,10 +3,11 @@
 //! Any of them is set by `--cost NAME=VALUE` and listed by `--list-costs`. None was tuned to make a policy look good;
 //! those that say "guess" or "to be calibrated in a guest" await a measurement.
 
+use crate::rules::RING_RECORDS;
 use std::fmt::Write;
 
 macro_rules! costs {
-    ($($field:ident $name:literal $default:literal $unit:literal $least:literal $source:literal,)*) => {
+    ($($field:ident $name:literal $default:tt $unit:literal $least:literal $source:literal,)*) => {
         /// All costs; see the table in this file for units and sources.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Costs {
@@ -79,8 +80,8 @@ costs! {
         "more for each other producer at the ring's lock: 48 producers reach 1.2 M records/s together (report), so (833 - 91) / 47",
     queued_ring "queued-ring" 5460 "records" 1
         "capacity of the ring to user space (source: 512 KiB of 88-byte records with 8 bytes of header)",
-    user_ring "user-ring" 3500 "records" 1
-        "capacity of the ring to the kernel as the dispatch loop counts it (src/dispatcher.rs)",
+    user_ring "user-ring" RING_RECORDS "records" 1
+        "capacity of the ring to the kernel as the dispatch loop counts it (src/rules.rs)",
     shim_slice "shim-slice" 5000000 "ns" 1
         "the shim's own slice: refills of a lone task, and tasks it dispatches by itself when the ring is full",
     // --- The scheduler's thread.

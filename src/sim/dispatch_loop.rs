@@ -8,17 +8,9 @@ use super::machine::Machine;
 use super::task::{State, TaskId, task_of};
 use crate::cpumask::CpuMask;
 use crate::event::{Answers, Dispatch, ProcessEvent, Ready, Spent, Urgent};
-use crate::ids::{CpuId, MS, Ns};
+use crate::ids::{CpuId, Ns};
 use crate::policy::OBSERVE_EVERY;
-
-/// `RECORDS_PER_PASS` there.
-const RECORDS_PER_PASS: usize = 256;
-
-/// `ON_ITS_WAY` there.
-const ON_ITS_WAY: Ns = 10 * MS;
-
-/// `EYES_URGENT` of `eyes.h`.
-const URGENT: usize = 32;
+use crate::rules::{ON_ITS_WAY, RECORDS_PER_PASS, URGENT};
 
 /// What the scheduler's thread does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

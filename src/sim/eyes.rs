@@ -2,17 +2,12 @@
 
 use super::cpu::{Current, Owner};
 use super::event_queue::Event;
-use super::machine::{HINTS, Machine};
+use super::machine::Machine;
 use super::task::{TaskId, tid_of};
 use crate::event::{Hint, LONG};
-use crate::ids::{CpuId, Ns, US};
+use crate::ids::{CpuId, Ns};
+use crate::rules::{HINTS, PREEMPT_GAP, PREEMPT_MARGIN};
 use crate::topology::Level;
-
-/// `preempt_margin` there.
-const PREEMPT_MARGIN: u32 = 2;
-
-/// `preempt_gap_ns` there.
-const PREEMPT_GAP: Ns = 500 * US;
 
 impl Machine {
     /// The task's hint, unless another thread id took its slot.

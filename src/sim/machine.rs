@@ -13,6 +13,7 @@ use crate::cpumask::CpuMask;
 use crate::event::{Answers, Dispatch, Hint, Name, Notice, ProcessEvent};
 use crate::ids::{CpuId, MS, Ns, Pid, Tid};
 use crate::policy::Policy;
+use crate::rules::HINTS;
 use crate::topology::{Distance, Level, Topology};
 use std::collections::VecDeque;
 
@@ -27,9 +28,6 @@ const HEARTBEAT: Ns = 1000 * MS;
 
 /// Faults that are kept.
 const FAULTS: usize = 20;
-
-/// Slots of the table of hints, as in `eyes.h`.
-pub(super) const HINTS: usize = 65_536;
 
 /// What a machine is made from.
 pub struct Setup<'a> {

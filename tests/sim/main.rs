@@ -2,6 +2,7 @@
 
 mod cli;
 mod determinism;
+mod eyes;
 mod faults;
 mod machine;
 mod properties;
