@@ -21,19 +21,10 @@ use soft_domain::cpumask::CpuMask;
 use soft_domain::event::{Answers, Cause, Dispatch, Notice, ProcessEvent, Ready, Runnable, Spent};
 use soft_domain::ids::{CpuId, MAX_CPUS, MS, Ns, Tid};
 use soft_domain::policy::{OBSERVE_EVERY, Policy};
+use soft_domain::rules::{ON_ITS_WAY, RECORDS_PER_PASS, RING_RECORDS};
 use soft_domain::stats::{Counter, Counters};
 use soft_domain::topology::Topology;
 use std::mem::{MaybeUninit, offset_of};
-
-/// Records taken from the shim's ring before CPUs get their answers: bounds the wait of the first one.
-const RECORDS_PER_PASS: usize = 256;
-
-/// Records that fit into the ring to the kernel (4096 of 48 bytes with 8 of header each).
-const RING_RECORDS: u64 = 3500;
-
-/// A CPU to which a task is on its way is not idle, whatever its bit says; if it has not switched after this long,
-/// the task was cancelled or had died. (A guess: ten times the longest observed switch in an emulated guest.)
-const ON_ITS_WAY: Ns = 10 * MS;
 
 /// How often the counters are shown to the host, which looks twice a second.
 const PUBLISH_EVERY: Ns = 100 * MS;

@@ -9,6 +9,7 @@ use libbpf_rs::{MapCore, MapHandle, MapType, OpenObject, RingBuffer, RingBufferB
 use soft_domain::cpumask::CpuMask;
 use soft_domain::event::{Hint, LONG, Name, ProcessEvent, Spent, Urgent};
 use soft_domain::ids::{CpuId, MAX_CPUS, Ns, Pid, Tid};
+use soft_domain::rules::{HINTS, PREEMPT_GAP, PREEMPT_MARGIN, URGENT};
 use soft_domain::topology::Topology;
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
@@ -17,7 +18,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-const HINTS: usize = 65536;
 const HINT_VALID: u64 = 1 << 56;
 const HINT_STICKY: u64 = 1 << 57;
 const HINT_HOME: u64 = 1 << 58;
@@ -92,9 +92,13 @@ impl<'a> Eyes<'a> {
         ro.bounce_dispatches_off = shim.bounce_dispatches;
         ro.long_ns = LONG;
         ro.scheduler_tid = scheduler.0 as u32;
+        let data = open.maps.data_data.as_mut().context("no .data")?;
+        (data.preempt_margin, data.preempt_gap_ns) = (PREEMPT_MARGIN, PREEMPT_GAP);
         let mut skel = open.load().context("load")?;
 
         let bss = skel.maps.bss_data.as_mut().context("no .bss")?;
+        // Does not compile unless the sizes of eyes.h are those of the rules.
+        let _: (&[u64; HINTS], &[types::eyes_urgent; URGENT]) = (&bss.hints, &bss.urgent);
         for cpu in topology.cpus().iter() {
             let llc = topology.cpu(cpu).map(|c| topology.llc_cpus(c.llc)).copied().unwrap_or(CpuMask::of(cpu));
             bss.reach[cpu.index()].w = *llc.words();

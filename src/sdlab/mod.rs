@@ -1,0 +1,50 @@
+//! The command line of `sdlab`: raw words become checked values; what is wrong is said in one line.
+
+mod sim;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use soft_domain::host::exit::{Exit, Failure};
+use std::ffi::OsString;
+
+/// Runs scheduling policies where no kernel is harmed.
+#[derive(Debug, Parser)]
+#[command(name = "sdlab", version, disable_help_subcommand = true, arg_required_else_help = true)]
+struct Options {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a policy on a simulated machine
+    #[command(after_help = sim::after_help())]
+    Sim(Box<sim::Options>),
+}
+
+/// Parses, runs, prints.
+pub fn main(args: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
+    let parsed = Options::command().try_get_matches_from(args).and_then(|m| Options::from_arg_matches(&m));
+    let options = match parsed {
+        Ok(options) => options,
+        Err(e) if !e.use_stderr() => {
+            soft_domain::host::journal::plain(e.render().to_string().trim_end());
+            return Ok(());
+        }
+        Err(e) => return Err(Failure::new(Exit::Usage, one_line(&e.render().to_string()))),
+    };
+    match options.command {
+        Command::Sim(options) => sim::run(&options),
+    }
+}
+
+/// Clap's message without its usage text.
+fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text
+        .lines()
+        .take_while(|l| !l.starts_with("Usage:") && !l.starts_with("For more information"))
+        .map(str::trim)
+        .filter(|l| !l.is_empty())
+        .collect();
+    let words = words.join(" ");
+    format!("{} (see --help)", words.strip_prefix("error: ").unwrap_or(&words))
+}
