@@ -226,6 +226,9 @@ pub struct Urgent {
     pub rank: u8,
 }
 
+/// Urgent tasks that a pass may name; the kernel side has room for as many.
+pub const MAX_URGENT: usize = 32;
+
 /// What an operator cares for; never more than a few per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
@@ -305,7 +308,7 @@ impl Answers {
             dispatch: Vec::with_capacity(n),
             hints: Vec::with_capacity(n),
             notices: Vec::with_capacity(n),
-            urgent: Vec::with_capacity(n),
+            urgent: Vec::with_capacity(MAX_URGENT),
         }
     }
 

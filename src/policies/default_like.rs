@@ -6,7 +6,7 @@
 use super::cpu_queues::CpuQueues;
 use super::{ready_cpus, reason, untracked};
 use crate::cpumask::CpuMask;
-use crate::event::{Answers, Cause, Dispatch, Hint, ProcessEvent, Ready, Runnable, Urgent};
+use crate::event::{Answers, Cause, Dispatch, Hint, MAX_URGENT, ProcessEvent, Ready, Runnable, Urgent};
 use crate::ids::{CpuId, MS, Ns, Tid};
 use crate::limits::Limits;
 use crate::policy::Policy;
@@ -189,7 +189,7 @@ impl Policy for DefaultLike {
             // The first of the queue may preempt.
             if let Some(task) = self.queues.first(queue).map(|s| self.tasks.get(s))
                 && task.cause == Some(Cause::Wakeup)
-                && out.urgent.len() < out.urgent.capacity()
+                && out.urgent.len() < MAX_URGENT
             {
                 out.urgent.push(Urgent { cpu: queue, rank: task.rank() });
             }

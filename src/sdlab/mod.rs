@@ -4,6 +4,7 @@ mod sim;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use soft_domain::host::exit::{Exit, Failure};
+use soft_domain::trace::cli;
 use std::ffi::OsString;
 
 /// Runs scheduling policies where no kernel is harmed.
@@ -19,6 +20,10 @@ enum Command {
     /// Run a policy on a simulated machine
     #[command(after_help = sim::after_help())]
     Sim(Box<sim::Options>),
+    /// Feed a recording to a policy and compare every decision
+    Replay(cli::ReplayArgs),
+    /// Keep a recording as a test: cargo test replays it from then on
+    Freeze(cli::FreezeArgs),
 }
 
 /// Parses, runs, prints.
@@ -34,6 +39,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
     };
     match options.command {
         Command::Sim(options) => sim::run(&options),
+        Command::Replay(args) => cli::replay_command(&args),
+        Command::Freeze(args) => cli::freeze_command(&args),
     }
 }
 
