@@ -260,7 +260,7 @@ static void woken(struct task_struct *p)
 	interrupt(cpu, HINT_RANK(hint), bpf_ktime_get_ns());
 }
 
-static void note_idle(void)
+static void note_idle(u32 own)
 {
 	u32 i;
 
@@ -269,6 +269,8 @@ static void note_idle(void)
 			return;
 		idle_before[i & (EYES_WORDS - 1)].bits = idle[i & (EYES_WORDS - 1)].bits;
 	}
+	/* Where it stands it has looked; else that CPU would be kicked for ever. */
+	idle_before[(own / 64) & (EYES_WORDS - 1)].bits |= 1ULL << (own & 63);
 }
 
 /*
@@ -435,7 +437,7 @@ int BPF_PROG(eyes_switch, bool preempt, struct task_struct *prev, struct task_st
 	} else if (next->pid == scheduler_tid) {
 		scheduler_runs = 1;
 		s->queued = scx_bpf_dsq_nr_queued(cpu);
-		note_idle();
+		note_idle(cpu);
 	}
 	if (prev->pid == scheduler_tid || !next->pid || preempt || !prev->__state)
 		wake_for_records(cpu);
