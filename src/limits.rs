@@ -55,7 +55,7 @@ impl Default for Limits {
             spill_llc_ns: 0,
             spill_node_ns: 20 * MS,
             llc_left: FULL_LOAD * 3 / 4,
-            llc_taken_ns: 30 * MS,
+            llc_taken_ns: 80 * MS,
             llc_free: FULL_LOAD / 4,
             llc_free_ns: 300 * MS,
         }
