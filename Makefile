@@ -8,8 +8,7 @@ KERNEL  =
 GUEST   = vm/run $(if $(KERNEL),--kernel $(KERNEL)) --machine $(MACHINE) --env BIN=$(BIN)
 
 # Scenarios that count; those that compare times, and the long forms, are in `make scenarios`: they want a quiet machine.
-# `placement` is there too for now: that the others stay when one of eight restarts holds in most runs, not in all.
-COUNTED = smt churn calls gauntlet
+COUNTED = smt placement churn calls gauntlet
 
 .PHONY: help run test lint unit guest-test scenarios compare vm-shell setup build
 

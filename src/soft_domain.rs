@@ -5,11 +5,13 @@
 //!    domain's LLC (or of its only CPU);
 //! 2. a pass over the CPUs that can take work: each queue from the earliest deadline on, every task to the best free
 //!    CPU for it: home, its LLC, and after a wait another LLC or node;
-//! 3. now and then the homes: back inside the mask, to a less loaded CPU, out of a taken LLC and back, even spread.
+//! 3. now and then the homes: back inside the mask, to a less loaded CPU, out of a taken LLC and back, even spread; and
+//!    the LLCs of all others, where some are more crowded.
 //!
 //! Invariants: a task is in at most one queue; every waiting task is dispatched, superseded or exits; a task goes only
 //! to a CPU of its mask; nothing here allocates once it is made.
 
+mod balance;
 mod homes;
 mod place;
 
@@ -104,6 +106,8 @@ pub struct SoftDomain {
     began_at: Ns,
     /// When the last instance came or left.
     population_changed: Ns,
+    /// Since when LLCs are crowded unevenly; 0 = they are not.
+    uneven_since: Ns,
     counters: Counters,
 }
 
@@ -124,6 +128,7 @@ impl SoftDomain {
             expired_due: 0,
             began_at: 0,
             population_changed: 0,
+            uneven_since: 0,
             counters: Counters::default(),
             topology: topology.clone(),
             settings,
@@ -451,6 +456,7 @@ impl Policy for SoftDomain {
         }
         self.place(now, ready, out);
         if now >= self.homes_due {
+            self.balance_llcs(now);
             self.tend_homes(now, out);
         }
     }

@@ -143,3 +143,24 @@ fn a_pinned_task_takes_its_idle_cpu_at_once() {
     m.wake(200);
     assert_eq!(m.tasks[&200].state, State::Running(CpuId(2)));
 }
+
+#[test]
+fn burners_that_pile_up_in_one_llc_spread_over_all() {
+    let t = Topology::grid(2, 2, 4, 1);
+    let mut m = soft(&t);
+    let narrow = *t.llc_cpus(t.llcs().next().expect("an LLC"));
+    for pid in 100..132 {
+        m.start(pid, "burn").run = FOREVER;
+        m.set_mask(pid, narrow);
+        m.wake(pid);
+    }
+    // All have their domain in the first LLC now; then they may go where they like.
+    m.advance(300 * MS);
+    (100..132).for_each(|pid| m.set_mask(pid, CpuMask::ALL));
+    m.advance(2_000 * MS);
+    let before: Vec<Ns> = (100..132).map(|pid| got(&m, pid)).collect();
+    m.advance(4_000 * MS);
+    let shares: Vec<Ns> = (100..132).zip(before).map(|(pid, b)| got(&m, pid) - b).collect();
+    let (least, most) = (shares.iter().min().expect("one"), shares.iter().max().expect("one"));
+    assert!(most * 10 <= least * 13, "{shares:?}");
+}
