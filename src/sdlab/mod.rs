@@ -1,5 +1,6 @@
 //! The command line of `sdlab`: raw words become checked values; what is wrong is said in one line.
 
+mod published;
 mod sim;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -19,6 +20,8 @@ enum Command {
     /// Run a policy on a simulated machine
     #[command(after_help = sim::after_help())]
     Sim(Box<sim::Options>),
+    /// Simulate the fleet for which soft domains were published, beside the published figures
+    Published(published::Options),
 }
 
 /// Parses, runs, prints.
@@ -34,6 +37,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
     };
     match options.command {
         Command::Sim(options) => sim::run(&options),
+        Command::Published(options) => published::run(&options),
     }
 }
 
