@@ -7,6 +7,10 @@ use crate::load::Load;
 use crate::queue::{NONE, Slot};
 use crate::topology::Topology;
 
+/// How much longer than the load itself its slow form lasts: long enough that tasks which take turns on the CPUs make
+/// none of them seem free. (A guess.)
+const SLOW: u64 = 8;
+
 /// One CPU.
 #[derive(Clone, Copy, Debug)]
 struct Cpu {
@@ -14,6 +18,8 @@ struct Cpu {
     home: Load,
     other: Load,
     long: Load,
+    /// All load, forgotten more slowly.
+    slow: Load,
     /// The task that was sent to run, [`NONE`] when it has come back or the CPU fell idle.
     current: Slot,
     /// When it was sent.
@@ -40,6 +46,7 @@ impl Cpus {
             home: Load::default(),
             other: Load::default(),
             long: Load::default(),
+            slow: Load::default(),
             current: NONE,
             since: 0,
             behind: NONE,
@@ -84,6 +91,7 @@ impl Cpus {
             c.home.advance(now, spent.home_ns, half_life);
             c.other.advance(now, spent.other_ns, half_life);
             c.long.advance(now, spent.long_ns, half_life);
+            c.slow.advance(now, spent.home_ns.saturating_add(spent.other_ns), half_life.saturating_mul(SLOW));
         }
     }
 
@@ -141,6 +149,11 @@ impl Cpus {
     /// Load of `cpu` by tasks that run long and have no home there.
     pub fn long_load(&self, cpu: CpuId) -> u32 {
         self.cpus.get(cpu.index()).map_or(0, |c| c.long.last())
+    }
+
+    /// What one who comes to stay must reckon with: the load now or that of the last while, whichever is more.
+    pub fn lasting_load(&self, cpu: CpuId) -> u32 {
+        self.load(cpu).max(self.cpus.get(cpu.index()).map_or(0, |c| c.slow.last()))
     }
 
     /// All of it.

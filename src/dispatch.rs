@@ -12,14 +12,18 @@ use soft_domain::host::sysfs::read_topology;
 use soft_domain::host::{journal, partial, scan};
 use soft_domain::options::Options;
 use soft_domain::policies;
-use soft_domain::soft_domain::Settings;
+use soft_domain::trace::Recorded;
+use soft_domain::trace::ring::Ring;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Threads that a recorder remembers for snapshots: 6 MB of the allocator's 64, of which a policy takes most.
+const RECORDED_TASKS: usize = 1 << 14;
+
 /// Attaches and schedules until the end, which is told through the channel.
-pub fn main(options: &Options, channel_fd: i32) {
+pub fn main(options: &Options, channel_fd: i32, record_fd: Option<i32>) {
     // SAFETY: the host made this descriptor for us alone; a wrong number is refused by `open`.
     let fd = unsafe { OwnedFd::from_raw_fd(channel_fd) };
     let channel = match Channel::open(fd) {
@@ -33,7 +37,9 @@ pub fn main(options: &Options, channel_fd: i32) {
     let _ = rustix::process::setsid();
     let _ = rustix::thread::set_name(c"scx_sd_dispatch");
     report_panics(&channel);
-    let end = watch_host(&channel, options.partial).and_then(|()| schedule(options, &channel));
+    // SAFETY: as above.
+    let ring = record_fd.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+    let end = watch_host(&channel, options.partial).and_then(|()| schedule(options, &channel, ring));
     let end = end.unwrap_or_else(|e| End {
         kind: EndKind::Failed,
         kernel_kind: 0,
@@ -96,12 +102,15 @@ fn host_lives(channel: &Channel) -> bool {
     rustix::process::getppid().is_some_and(|p| p.as_raw_nonzero().get() == channel.host().0)
 }
 
-fn schedule(options: &Options, channel: &Channel) -> anyhow::Result<End> {
+fn schedule(options: &Options, channel: &Channel, ring: Option<OwnedFd>) -> anyhow::Result<End> {
     let topology = read_topology(Path::new("/sys"))?;
-    let limits = options.limits()?;
-    let settings = Settings { services: options.services.clone(), level: options.level, limits, ..Settings::default() };
+    let settings = options.policy_settings()?;
+    let limits = settings.limits;
     let mut policy = policies::build(&options.policy, &topology, &settings)
         .ok_or_else(|| anyhow::anyhow!("no policy '{}'", options.policy))?;
+    if let Some(fd) = ring {
+        policy = Box::new(Recorded::new(policy, Ring::open(fd)?, RECORDED_TASKS.min(settings.max_tasks)));
+    }
     let loop_options = dispatcher::Options {
         slice_ns: limits.slice_ns,
         partial: options.partial,

@@ -120,7 +120,7 @@ pub struct Spent {
 pub const LONG: Ns = 4 * MS;
 
 /// The CPUs that can take a task in this pass.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
     /// The CPU that the scheduler stands on: a task given to it runs next, without a kick.
     pub asking: Option<CpuId>,
@@ -226,6 +226,9 @@ pub struct Urgent {
     pub rank: u8,
 }
 
+/// Urgent tasks that a pass may name; the kernel side has room for as many.
+pub const MAX_URGENT: usize = 32;
+
 /// What an operator cares for; never more than a few per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
@@ -305,7 +308,7 @@ impl Answers {
             dispatch: Vec::with_capacity(n),
             hints: Vec::with_capacity(n),
             notices: Vec::with_capacity(n),
-            urgent: Vec::with_capacity(n),
+            urgent: Vec::with_capacity(MAX_URGENT),
         }
     }
 

@@ -23,3 +23,4 @@ pub mod soft_domain;
 pub mod stats;
 pub mod table;
 pub mod topology;
+pub mod trace;

@@ -18,7 +18,7 @@ pub struct Limits {
     /// A waiting task older than this goes before all others, ns: the age bound of every queue. A fifth of the
     /// kernel's 5 s watchdog.
     pub age_bound_ns: Ns,
-    /// Half-life of a CPU's load, ns. Twice the 32 ms of the kernel (PELT): homes shall not follow short noise.
+    /// Half-life of a CPU's load, ns. That of the kernel (PELT).
     pub load_half_life_ns: Ns,
     /// A home moves inside its LLC to a CPU that is less loaded by at least this, in 1/1024 of a CPU (20%)...
     pub home_margin: u32,
@@ -31,7 +31,7 @@ pub struct Limits {
     /// Tasks may take an idle CPU of another node after waiting this long, ns.
     pub spill_node_ns: Ns,
     /// An instance leaves an LLC whose CPUs are all this busy with tasks that run long and have no home there, in 1/1024
-    /// of a CPU (less than the two thirds that two burners get beside a busy service)...
+    /// of a CPU (less than what a burner gets beside a busy service, which preempts it)...
     pub llc_taken: u32,
     /// ...for this long, ns.
     pub llc_taken_ns: Ns,
@@ -48,14 +48,14 @@ impl Default for Limits {
             slice_min_ns: 500 * US,
             lag_ns: 3 * MS,
             age_bound_ns: 1000 * MS,
-            load_half_life_ns: 64 * MS,
+            load_half_life_ns: 32 * MS,
             home_margin: FULL_LOAD / 5,
-            home_crowded_ns: 40 * MS,
+            home_crowded_ns: 0,
             home_settle_ns: 500 * MS,
             spill_llc_ns: 0,
             spill_node_ns: 20 * MS,
-            llc_taken: FULL_LOAD * 5 / 8,
-            llc_taken_ns: 40 * MS,
+            llc_taken: FULL_LOAD / 4,
+            llc_taken_ns: 30 * MS,
             llc_free: FULL_LOAD / 4,
             llc_free_ns: 300 * MS,
         }

@@ -27,6 +27,8 @@ use soft_domain::host::scan;
 use soft_domain::host::supervisor::{Plan, supervise};
 use soft_domain::host::sysfs::read_topology;
 use soft_domain::options::{self, Command, Options, Parsed};
+use soft_domain::trace::header::Header;
+use soft_domain::trace::recording::Recording;
 use std::ffi::OsString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
@@ -59,8 +61,8 @@ fn run(args: &[OsString]) -> Result<(), Failure> {
     match &options.command {
         None => host(&options, args),
         Some(Command::Check { sysroot }) => check(sysroot.as_deref()),
-        Some(Command::Dispatch { channel_fd }) => {
-            dispatch::main(&options, *channel_fd);
+        Some(Command::Dispatch { channel_fd, record_fd }) => {
+            dispatch::main(&options, *channel_fd, *record_fd);
             Ok(())
         }
     }
@@ -85,25 +87,46 @@ fn host(options: &Options, args: &[OsString]) -> Result<(), Failure> {
     })
     .map_err(|e| failed(&e))?;
 
+    let recording = options.record.as_deref().map(start_recording).transpose()?;
+    let header = Header {
+        about: format!("scx_soft_domain {}, kernel {}", version().replace('\n', ", "), preflight::kernel_release()),
+        policy: options.policy.clone(),
+        topology: topology.clone(),
+        settings: options.policy_settings()?,
+    };
     let plan = Plan {
         services: &options.services,
         partial: options.partial,
-        spawn: &|channel| spawn(args, channel),
+        spawn: &|channel| spawn(args, channel, recording.as_ref().map(Recording::fd)),
         asked: asked.as_fd(),
         roots,
+        recording: recording.as_ref().map(|r| (r, &header)),
     };
-    supervise(&plan, journal, topology)
+    let result = supervise(&plan, journal, topology);
+    if let Some(recording) = recording {
+        plain(recording.finish());
+    }
+    result
+}
+
+fn start_recording(path: &Path) -> Result<Recording, Failure> {
+    Recording::start(path).map_err(|e| {
+        Failure::new(Exit::Usage, format!("cannot record into {}: {e}: give --record a new file", path.display()))
+    })
 }
 
 /// Starts the dispatcher: the same program with the same options.
-fn spawn(args: &[OsString], channel: BorrowedFd<'_>) -> std::io::Result<Child> {
-    // Not close-on-exec, unlike the original.
+fn spawn(args: &[OsString], channel: BorrowedFd<'_>, ring: Option<BorrowedFd<'_>>) -> std::io::Result<Child> {
+    // Not close-on-exec, unlike the originals.
     let inherited = rustix::io::dup(channel)?;
+    let ring = ring.map(rustix::io::dup).transpose()?;
+    let ring_args = ring.iter().flat_map(|fd| ["--record-fd".to_owned(), fd.as_raw_fd().to_string()]);
     let (name, options) = args.split_first().ok_or_else(|| std::io::Error::other("no program name"))?;
     std::process::Command::new("/proc/self/exe")
         .arg0(name)
         .args(options.iter().filter(|a| *a != "--"))
         .args(["dispatch", "--channel-fd", &inherited.as_raw_fd().to_string()])
+        .args(ring_args)
         .stdin(Stdio::null())
         .spawn()
 }

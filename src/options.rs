@@ -7,6 +7,7 @@ use crate::ids::US;
 use crate::limits::Limits;
 use crate::policies;
 use crate::service::Pattern;
+use crate::soft_domain::Settings;
 use crate::topology::Level;
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 use limits::{LimitSetting, limit_setting};
@@ -71,6 +72,10 @@ pub struct Options {
     #[arg(long)]
     pub help_limits: bool,
 
+    /// Record every event and decision into FILE, which must not exist yet: for sdlab replay
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+
     /// Bytes of the debug dump that the kernel makes when it ends the scheduler (shown with -v); 0 = its default
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true, default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=LONGEST_DUMP))]
     pub exit_dump_len: u32,
@@ -98,6 +103,9 @@ pub enum Command {
     Dispatch {
         #[arg(long)]
         channel_fd: i32,
+        /// The ring of records, with --record.
+        #[arg(long)]
+        record_fd: Option<i32>,
     },
 }
 
@@ -159,6 +167,12 @@ impl Options {
         Ok(limits)
     }
 
+    /// What the policy is made from.
+    pub fn policy_settings(&self) -> Result<Settings, Failure> {
+        let (services, level, limits) = (self.services.clone(), self.level, self.limits()?);
+        Ok(Settings { services, level, limits, ..Settings::default() })
+    }
+
     /// The options in force, one per line, for the start-up text.
     pub fn in_force(&self) -> String {
         let limits = self.limits().unwrap_or_default();
@@ -175,6 +189,9 @@ impl Options {
             format!("{} us, at least {} us when many tasks wait", limits.slice_ns / US, limits.slice_min_ns / US),
         );
         line("scope", if self.partial { "only the services (--partial)" } else { "all tasks" }.into());
+        if let Some(path) = &self.record {
+            line("record", format!("into {}", path.display()));
+        }
         for (name, value) in limits::changed(&limits) {
             line("limit", format!("{name}={value}"));
         }

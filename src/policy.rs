@@ -39,3 +39,34 @@ pub trait Policy {
         None
     }
 }
+
+/// So that what takes any policy also takes one that was chosen by name.
+impl<P: Policy + ?Sized> Policy for Box<P> {
+    fn process(&mut self, now: Ns, event: &ProcessEvent, out: &mut Answers) {
+        (**self).process(now, event, out);
+    }
+
+    fn enqueue(&mut self, now: Ns, task: &Runnable, out: &mut Answers) {
+        (**self).enqueue(now, task, out);
+    }
+
+    fn observe(&mut self, now: Ns, cpu: CpuId, spent: &Spent) {
+        (**self).observe(now, cpu, spent);
+    }
+
+    fn dispatch(&mut self, now: Ns, ready: &Ready, out: &mut Answers) {
+        (**self).dispatch(now, ready, out);
+    }
+
+    fn waiting(&self) -> usize {
+        (**self).waiting()
+    }
+
+    fn restore_home(&mut self, pid: Pid, home: CpuId) {
+        (**self).restore_home(pid, home);
+    }
+
+    fn counters(&self) -> Option<&Counters> {
+        (**self).counters()
+    }
+}

@@ -37,6 +37,7 @@ const volatile u64 long_ns = 4000000;	/* a task that runs this long without slee
 /* Read and written by user space while we run. */
 struct eyes_cpu cpus[EYES_MAX_CPUS];
 struct eyes_bits idle[EYES_WORDS];
+struct eyes_bits idle_before[EYES_WORDS];	/* idle when the scheduler was switched in last */
 struct eyes_bits late[EYES_WORDS];	/* CPUs to look at again when the scheduler leaves its own */
 struct eyes_mask reach[EYES_MAX_CPUS];	/* per CPU: the CPUs of its LLC */
 u64 hints[EYES_HINTS];
@@ -259,6 +260,36 @@ static void woken(struct task_struct *p)
 	interrupt(cpu, HINT_RANK(hint), bpf_ktime_get_ns());
 }
 
+static void note_idle(void)
+{
+	u32 i;
+
+	bpf_for(i, 0, EYES_WORDS) {
+		if (i * 64 >= nr_cpu_ids)
+			return;
+		idle_before[i & (EYES_WORDS - 1)].bits = idle[i & (EYES_WORDS - 1)].bits;
+	}
+}
+
+/*
+ * A CPU that fell idle during the scheduler's pass found no scheduler to run, and the pass may not have seen it: while
+ * tasks wait, it asks once more.
+ */
+static void kick_newly_idle(void)
+{
+	u32 i;
+
+	bpf_for(i, 0, EYES_WORDS) {
+		u64 bits;
+
+		if (i * 64 >= nr_cpu_ids)
+			return;
+		bits = idle[i & (EYES_WORDS - 1)].bits & ~idle_before[i & (EYES_WORDS - 1)].bits;
+		if (bits)
+			return kick_idle(i * 64 + lowest_bit(bits));
+	}
+}
+
 /* The scheduler has left its CPU: those that wait for one which something long keeps busy, now that it can be run there. */
 static void interrupt_urgent(u64 now)
 {
@@ -396,11 +427,15 @@ int BPF_PROG(eyes_switch, bool preempt, struct task_struct *prev, struct task_st
 		scheduler_runs = 0;
 		if (left() && !next->pid)
 			kick_idle(cpu);
-		if (enabled)
+		if (enabled) {
 			interrupt_urgent(now);
+			if (parked)
+				kick_newly_idle();
+		}
 	} else if (next->pid == scheduler_tid) {
 		scheduler_runs = 1;
 		s->queued = scx_bpf_dsq_nr_queued(cpu);
+		note_idle();
 	}
 	if (prev->pid == scheduler_tid || !next->pid || preempt || !prev->__state)
 		wake_for_records(cpu);

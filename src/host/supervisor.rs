@@ -23,6 +23,8 @@ use crate::ids::{MS, Ns};
 use crate::service::Pattern;
 use crate::stats::Counters;
 use crate::topology::Topology;
+use crate::trace::header::Header;
+use crate::trace::recording::Recording;
 use restarts::{Cause, Restarts};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::PidfdFlags;
@@ -58,6 +60,8 @@ pub struct Plan<'a> {
     pub asked: BorrowedFd<'a>,
     /// Where the machine is.
     pub roots: Roots<'a>,
+    /// `--record`: and what the policy is made from, but for the topology.
+    pub recording: Option<(&'a Recording, &'a Header)>,
 }
 
 struct Host<'a> {
@@ -102,6 +106,9 @@ impl Host<'_> {
     fn supervise(&mut self) -> Result<(), Failure> {
         loop {
             self.channel.begin();
+            if let Some((recording, header)) = self.plan.recording {
+                recording.begin(&Header { topology: self.topology.clone(), ..header.clone() });
+            }
             self.run.starts += 1;
             let gone = self.one_dispatcher()?;
             self.restore_sysctl();
@@ -159,6 +166,9 @@ impl Host<'_> {
             };
             let seen = watched.wait(wait, self.stopping.is_none().then_some(self.plan.asked));
             self.take_notices();
+            if let Some(trouble) = self.plan.recording.and_then(|(recording, _)| recording.trouble()) {
+                self.journal.say(trouble);
+            }
             if seen.dispatcher {
                 break;
             }

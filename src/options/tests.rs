@@ -63,7 +63,7 @@ fn the_short_and_the_long_names_that_users_know_work() {
 fn the_dispatcher_gets_the_same_options_as_the_host() {
     let options = parse(&["-P", "a", "--limit", "lag=3ms", "-p", "dispatch", "--channel-fd", "7"]).unwrap();
     assert_eq!(options.limits().unwrap().lag_ns, 3 * MS);
-    assert!(options.partial && matches!(options.command, Some(Command::Dispatch { channel_fd: 7 })));
+    assert!(options.partial && matches!(options.command, Some(Command::Dispatch { channel_fd: 7, record_fd: None })));
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod sim;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use soft_domain::host::exit::{Exit, Failure};
+use soft_domain::trace::cli;
 use std::ffi::OsString;
 
 /// Runs scheduling policies where no kernel is harmed.
@@ -22,6 +23,10 @@ enum Command {
     Sim(Box<sim::Options>),
     /// Simulate the fleet for which soft domains were published, beside the published figures
     Published(published::Options),
+    /// Feed a recording to a policy and compare every decision
+    Replay(cli::ReplayArgs),
+    /// Keep a recording as a test: cargo test replays it from then on
+    Freeze(cli::FreezeArgs),
 }
 
 /// Parses, runs, prints.
@@ -38,6 +43,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
     match options.command {
         Command::Sim(options) => sim::run(&options),
         Command::Published(options) => published::run(&options),
+        Command::Replay(args) => cli::replay_command(&args),
+        Command::Freeze(args) => cli::freeze_command(&args),
     }
 }
 

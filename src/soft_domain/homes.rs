@@ -173,7 +173,7 @@ impl SoftDomain {
 
     fn is_better(&self, now: Ns, slot: Slot, cpu: CpuId) -> bool {
         let Some(instance) = self.domains.processes.get(slot).instance else { return false };
-        let there = self.domains.cost(cpu, self.cpus.load(cpu));
+        let there = self.domains.cost(cpu, self.cpus.lasting_load(cpu));
         there + self.limits().home_margin <= self.cost_here(now, slot, instance.home)
     }
 
@@ -185,7 +185,7 @@ impl SoftDomain {
         let home = self.topology.domain(instance.home, self.settings.level);
         let cpus = self.topology.llc_cpus(self.llc_of(instance.home)).and(&self.allowed(slot)).minus(home);
         let homes = self.domains.homes_on(instance.home);
-        let cost = |c: CpuId| self.domains.cost(c, self.cpus.load(c));
+        let cost = |c: CpuId| self.domains.cost(c, self.cpus.lasting_load(c));
         // Not onto a CPU that would then be home to more than this one is: two services on one CPU and none on the other
         // is worse than a stranger on either. Nor to one that its instance has just left: it may be restarting.
         let open = |c: &CpuId| self.domains.homes_on(*c) < homes && !self.domains.just_left(*c, now);

@@ -2,7 +2,7 @@
 
 use super::{SoftDomain, Task};
 use crate::cpumask::CpuMask;
-use crate::event::{Answers, Cause, Ready, Reason, Urgent};
+use crate::event::{Answers, Cause, MAX_URGENT, Ready, Reason, Urgent};
 use crate::ids::{CpuId, LlcId, MS, Ns};
 use crate::limits::FULL_LOAD;
 use crate::queue::{NONE, Slot};
@@ -71,7 +71,7 @@ impl SoftDomain {
                     .llc_cpus(llc)
                     .iter()
                     .filter(|c| self.cpus.current(*c).is_some_and(|(_, since)| now.saturating_sub(since) > over));
-                for cpu in expired.take(waiting).take(out.urgent.capacity() - out.urgent.len()) {
+                for cpu in expired.take(waiting).take(MAX_URGENT.saturating_sub(out.urgent.len())) {
                     out.urgent.push(Urgent { cpu, rank: 0 });
                 }
             }
@@ -79,7 +79,7 @@ impl SoftDomain {
         let llcs = self.waiting_llcs.iter().map(CpuId::index);
         let pinned = self.waiting_cpus.iter().map(|c| self.pinned_queue(c));
         for task in llcs.chain(pinned).filter_map(|q| self.queues.first(q)).map(|slot| self.tasks.get(slot)) {
-            if out.urgent.len() == out.urgent.capacity() {
+            if out.urgent.len() >= MAX_URGENT {
                 return;
             }
             let cpu = self.home_of(task).filter(|c| task.allowed.has(*c)).unwrap_or(task.cpu);

@@ -1,12 +1,12 @@
 //! Input that no kernel should send: nothing panics, nothing is stuck.
 
-use crate::script::{settings, topology};
+use crate::script::{policy_name, settings, topology};
 use proptest::prelude::*;
 use soft_domain::cpumask::CpuMask;
 use soft_domain::event::{Answers, Cause, Name, ProcessEvent, Ready, Runnable, Spent};
 use soft_domain::ids::{CpuId, MS, Ns, Pid, Tid};
+use soft_domain::policies;
 use soft_domain::policy::Policy;
-use soft_domain::soft_domain::SoftDomain;
 use soft_domain::topology::{Level, Topology};
 
 #[derive(Clone, Debug)]
@@ -72,7 +72,7 @@ fn input() -> impl Strategy<Value = Input> {
     ]
 }
 
-fn give(policy: &mut SoftDomain, now: Ns, input: &Input, out: &mut Answers) {
+fn give(policy: &mut dyn Policy, now: Ns, input: &Input, out: &mut Answers) {
     match input {
         Input::Process(e) => policy.process(now, e, out),
         Input::Enqueue(r) => policy.enqueue(now, r, out),
@@ -87,16 +87,17 @@ fn give(policy: &mut SoftDomain, now: Ns, input: &Input, out: &mut Answers) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, max_shrink_iters: 4000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, max_shrink_iters: 4000, ..ProptestConfig::default() })]
 
     #[test]
     fn nothing_panics_and_nothing_stays_behind(
         t in topology(),
+        name in policy_name(),
         slots in prop_oneof![Just(64usize), 0usize..8],
         // Time passes, or stands still, or is late.
         inputs in prop::collection::vec((prop_oneof![4 => 0..20 * MS, 2 => Just(0), 1 => 0..u64::MAX / 256], input()), 0..200),
     ) {
-        let mut policy = SoftDomain::new(&t, settings(Level::Cpu, slots));
+        let mut policy = policies::build(name, &t, &settings(Level::Cpu, slots)).expect("a policy");
         let mut out = Answers::with_capacity(64);
         let mut now: Ns = 0;
         for (step, input) in &inputs {
@@ -120,7 +121,14 @@ proptest! {
 #[test]
 fn a_task_without_a_cpu_of_this_machine_is_not_kept() {
     // A CPU that came online a moment ago, before the restart.
-    let mut policy = SoftDomain::new(&Topology::grid(1, 1, 2, 1), settings(Level::Cpu, 64));
+    for (name, _) in policies::NAMES {
+        foreign_cpu(name);
+    }
+}
+
+fn foreign_cpu(name: &str) {
+    let t = Topology::grid(1, 1, 2, 1);
+    let mut policy = policies::build(name, &t, &settings(Level::Cpu, 64)).expect("a policy");
     let mut out = Answers::with_capacity(64);
     let cpu = CpuId(7);
     let r = Runnable {
@@ -135,11 +143,8 @@ fn a_task_without_a_cpu_of_this_machine_is_not_kept() {
         generation: 1,
     };
     policy.enqueue(MS, &r, &mut out);
-    policy.dispatch(
-        MS,
-        &Ready { asking: None, next: false, idle: [CpuId(0), CpuId(1)].into_iter().collect() },
-        &mut out,
-    );
-    assert_eq!((policy.waiting(), out.dispatch.len()), (0, 1));
+    let idle = [CpuId(0), CpuId(1)].into_iter().collect();
+    policy.dispatch(MS, &Ready { asking: None, next: false, idle }, &mut out);
+    assert_eq!((policy.waiting(), out.dispatch.len()), (0, 1), "{name}");
     assert_eq!(out.dispatch[0].cpu, cpu);
 }

@@ -8,8 +8,6 @@ use proptest::test_runner::TestRunner;
 use soft_domain::event::MoveReason;
 use soft_domain::host::sysfs::read_topology;
 use soft_domain::ids::{CpuId, MS};
-use soft_domain::limits::Limits;
-use soft_domain::policies::fifo::Fifo;
 use soft_domain::policy::Policy;
 use soft_domain::soft_domain::{Settings, SoftDomain};
 use soft_domain::topology::{Level, Topology};
@@ -85,13 +83,6 @@ proptest! {
         };
         let (first, second) = (log(), log());
         prop_assert!(first == second);
-    }
-
-    #[test]
-    fn fifo_keeps_the_same_order(t in topology(), ops in prop::collection::vec(op(), 0..250)) {
-        let mut m = Machine::new(&t, Fifo::new(512, 0), Limits::default());
-        m.idle_bound = 0;
-        play(&mut m, &ops, |_| ());
     }
 }
 

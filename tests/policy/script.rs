@@ -1,9 +1,11 @@
 //! Random machines and random things that happen to them.
+#![allow(dead_code)] // each test binary uses a part of it
 
 use crate::machine::{FOREVER, Machine, State};
 use proptest::prelude::*;
 use soft_domain::cpumask::CpuMask;
 use soft_domain::ids::{CpuId, MS, Ns, US};
+use soft_domain::policies;
 use soft_domain::policy::Policy;
 use soft_domain::service::Pattern;
 use soft_domain::soft_domain::Settings;
@@ -20,6 +22,11 @@ pub fn settings(level: Level, max_tasks: usize) -> Settings {
 
 pub fn level() -> impl Strategy<Value = Level> {
     prop::sample::select(Level::ALL.to_vec())
+}
+
+/// Any of the policies.
+pub fn policy_name() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(policies::NAMES.iter().map(|(name, _)| *name).collect::<Vec<_>>())
 }
 
 fn numbering() -> impl Strategy<Value = Numbering> {

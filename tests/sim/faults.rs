@@ -8,6 +8,7 @@ use soft_domain::policies::fifo::Fifo;
 use soft_domain::policy::Policy;
 use soft_domain::sim::program::{Op, TaskSpec, Workload};
 use soft_domain::sim::results::Results;
+use soft_domain::soft_domain::Settings;
 use soft_domain::topology::Topology;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -83,7 +84,9 @@ impl Policy for Faulty {
 
 fn run(fault: Fault) -> Results {
     let t = Topology::grid(1, 1, 2, 1);
-    let policy = Faulty { inner: Fifo::new(64, 0), fault, seen: 0, victim: None, starved: Vec::new(), last: None };
+    let settings = Settings { max_tasks: 64, ..Settings::default() };
+    let policy =
+        Faulty { inner: Fifo::new(&t, &settings), fault, seen: 0, victim: None, starved: Vec::new(), last: None };
     let program = vec![
         Op::Run { ns: MS, spread: 300 },
         Op::Sleep { ns: MS, spread: 300 },

@@ -88,8 +88,8 @@ burners() {
         BURNERS+=($!)
     done
 }
-# gate: all burners begin
-gate() {
+# ready: all burners have started and wait; gate: they begin
+ready() {
     local p
     for p in "${BURNERS[@]}"; do
         for _ in $(seq 200); do
@@ -97,6 +97,9 @@ gate() {
             sleep 0.05
         done
     done
+}
+gate() {
+    ready
     kill -CONT "${BURNERS[@]}"
 }
 end_burners() {

@@ -71,6 +71,11 @@ end_burners
 pid=${SERVERS[1]}
 cpu=$(placed | awk -v p="$pid" '$1 == p {print $2}')
 burners 1 taskset -c "$cpu"
+ready
+sleep 1
+# Its own start may have moved the home.
+cpu=$(placed | awk -v p="$pid" '$1 == p {print $2}')
+taskset -cp "$cpu" "${BURNERS[0]}" >/dev/null
 opened=$(monotonic)
 gate
 beside=$(rate 1 1 "$seconds")
@@ -99,6 +104,8 @@ pid=${SERVERS[1]}
 cpu=$(placed | awk -v p="$pid" '$1 == p {print $2}')
 first=$((cpu / LLC_CPUS * LLC_CPUS))
 for c in $(seq $first $((first + LLC_CPUS - 1))); do burners 2 taskset -c "$c"; done
+ready
+sleep 1
 opened=$(monotonic)
 gate
 sleep 2
