@@ -7,9 +7,9 @@ use anyhow::{Context, Result, ensure};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapHandle, MapType, OpenObject, RingBuffer, RingBufferBuilder};
 use soft_domain::cpumask::CpuMask;
-use soft_domain::event::{Hint, LONG, Name, ProcessEvent, Spent, Urgent};
+use soft_domain::event::{Hint, LONG, MAX_URGENT, Name, ProcessEvent, Spent, Urgent};
 use soft_domain::ids::{CpuId, MAX_CPUS, Ns, Pid, Tid};
-use soft_domain::rules::{HINTS, PREEMPT_GAP, PREEMPT_MARGIN, URGENT};
+use soft_domain::rules::{HINTS, PREEMPT_GAP, PREEMPT_MARGIN};
 use soft_domain::topology::Topology;
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
@@ -97,8 +97,8 @@ impl<'a> Eyes<'a> {
         let mut skel = open.load().context("load")?;
 
         let bss = skel.maps.bss_data.as_mut().context("no .bss")?;
-        // Does not compile unless the sizes of eyes.h are those of the rules.
-        let _: (&[u64; HINTS], &[types::eyes_urgent; URGENT]) = (&bss.hints, &bss.urgent);
+        // Does not compile unless the sizes of eyes.h are ours.
+        let _: (&[u64; HINTS], &[types::eyes_urgent; MAX_URGENT]) = (&bss.hints, &bss.urgent);
         for cpu in topology.cpus().iter() {
             let llc = topology.cpu(cpu).map(|c| topology.llc_cpus(c.llc)).copied().unwrap_or(CpuMask::of(cpu));
             bss.reach[cpu.index()].w = *llc.words();

@@ -1,7 +1,8 @@
 //! Numbers that the dispatch loop, the kernel side (`src/bpf/eyes.bpf.c`) and the simulator must agree on. Here alone:
 //! the loop sets the kernel side's from these when it loads it, and the simulator follows them.
 //!
-//! Two more are part of the policy's interface: [`crate::event::LONG`] and [`crate::policy::OBSERVE_EVERY`].
+//! Three more are part of the policy's interface: [`crate::event::LONG`], [`crate::event::MAX_URGENT`] and
+//! [`crate::policy::OBSERVE_EVERY`].
 
 use crate::ids::{MS, Ns, US};
 
@@ -23,6 +24,3 @@ pub const PREEMPT_GAP: Ns = 500 * US;
 
 /// Slots of the table of wake-up hints, direct-mapped by the low bits of the thread id: `EYES_HINTS` of eyes.h.
 pub const HINTS: usize = 65_536;
-
-/// Tasks that one pass can be urgent about: `EYES_URGENT` of eyes.h.
-pub const URGENT: usize = 32;

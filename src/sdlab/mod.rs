@@ -1,5 +1,6 @@
 //! The command line of `sdlab`: raw words become checked values; what is wrong is said in one line.
 
+mod published;
 mod sim;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -21,6 +22,8 @@ enum Command {
     /// Run a policy on a simulated machine
     #[command(after_help = sim::after_help())]
     Sim(Box<sim::Options>),
+    /// Simulate the fleet for which soft domains were published, beside the published figures
+    Published(published::Options),
     /// Feed a recording to a policy and compare every decision
     Replay(cli::ReplayArgs),
     /// Print every call of a recording and its answers, a line each
@@ -42,6 +45,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
     };
     match options.command {
         Command::Sim(options) => sim::run(&options),
+        Command::Published(options) => published::run(&options),
         Command::Replay(args) => cli::replay_command(&args),
         Command::Dump(args) => dump_command(&args),
         Command::Freeze(args) => cli::freeze_command(&args),

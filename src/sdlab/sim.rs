@@ -107,7 +107,7 @@ pub fn after_help() -> String {
     text
 }
 
-fn duration(text: &str) -> Result<Ns, String> {
+pub(super) fn duration(text: &str) -> Result<Ns, String> {
     units::time(text).filter(|ns| *ns > 0).ok_or_else(|| "give a time with its unit, up to 1 h: 10s, 500ms".into())
 }
 
@@ -116,13 +116,13 @@ fn usage(text: impl Into<String>) -> Failure {
 }
 
 /// Everything checked.
-struct Plan {
-    topology: Topology,
-    title: String,
-    costs: Costs,
-    settings: Settings,
-    workload: Workload,
-    duration: Ns,
+pub(super) struct Plan {
+    pub topology: Topology,
+    pub title: String,
+    pub costs: Costs,
+    pub settings: Settings,
+    pub workload: Workload,
+    pub duration: Ns,
 }
 
 /// Runs what the options say.
@@ -171,7 +171,7 @@ fn settings(options: &Options, workload: &Workload) -> Result<Settings, Failure>
     Ok(Settings { services: parsed.services, level: parsed.level, limits, ..Settings::default() })
 }
 
-fn build(
+pub(super) fn build(
     name: &str,
     topology: &Topology,
     settings: &Settings,
@@ -182,7 +182,7 @@ fn build(
     })
 }
 
-fn simulate(plan: &Plan, policy: &str, seed: u64) -> Result<Results, Failure> {
+pub(super) fn simulate(plan: &Plan, policy: &str, seed: u64) -> Result<Results, Failure> {
     let setup = Setup { topology: &plan.topology, costs: &plan.costs, level: plan.settings.level, seed };
     let policy_name = policy;
     let policy = build(policy, &plan.topology, &plan.settings)?;
@@ -215,7 +215,7 @@ fn one(options: &Options, plan: &Plan) -> Result<(), Failure> {
 }
 
 /// A policy that broke a rule is a failure, with the first rule named.
-fn broken(policy: &str, r: &Results) -> Result<(), Failure> {
+pub(super) fn broken(policy: &str, r: &Results) -> Result<(), Failure> {
     match r.faults.first() {
         None => Ok(()),
         Some(fault) => Err(Failure::new(Exit::Ejected, format!("policy {policy} broke a rule: {fault}"))),

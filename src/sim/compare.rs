@@ -47,12 +47,18 @@ fn cell(values: impl Iterator<Item = Option<u64>>, unit: Unit) -> String {
 type Of<T> = fn(&T, &Results) -> Option<u64>;
 type OfRun = fn(&Results) -> Option<u64>;
 
-const BY_SERVICE: [(&str, Unit, Of<Line>); 10] = [
+const BY_SERVICE: [(&str, Unit, Of<Line>); 12] = [
     ("requests/s", Unit::Plain, |l, r| (l.tally.requests > 0).then(|| Line::per_second(l.tally.requests, r.duration))),
     ("CPU, ms", Unit::Millis, |l, _| Some(l.tally.cpu_ns)),
     ("latency p50, us", Unit::Micros, |l, _| (l.tally.wakeups > 0).then(|| l.tally.latency.at_permille(500))),
     ("latency p99, us", Unit::Micros, |l, _| (l.tally.wakeups > 0).then(|| l.tally.latency.at_permille(990))),
     ("latency max, us", Unit::Micros, |l, _| (l.tally.wakeups > 0).then(|| l.tally.latency.max())),
+    ("response p50, us", Unit::Micros, |l, _| {
+        (l.tally.response.count() > 0).then(|| l.tally.response.at_permille(500))
+    }),
+    ("response p99, us", Unit::Micros, |l, _| {
+        (l.tally.response.count() > 0).then(|| l.tally.response.at_permille(990))
+    }),
     ("moves in the LLC", Unit::Plain, |l, _| Some(l.tally.moves[..3].iter().sum())),
     ("moves across LLCs", Unit::Plain, |l, _| Some(l.tally.moves[3])),
     ("moves across nodes", Unit::Plain, |l, _| Some(l.tally.moves[4])),

@@ -7,10 +7,10 @@ use super::event_queue::Event;
 use super::machine::Machine;
 use super::task::{State, TaskId, task_of};
 use crate::cpumask::CpuMask;
-use crate::event::{Answers, Dispatch, ProcessEvent, Ready, Spent, Urgent};
+use crate::event::{Answers, Dispatch, MAX_URGENT, ProcessEvent, Ready, Spent, Urgent};
 use crate::ids::{CpuId, Ns};
 use crate::policy::OBSERVE_EVERY;
-use crate::rules::{ON_ITS_WAY, RECORDS_PER_PASS, URGENT};
+use crate::rules::{ON_ITS_WAY, RECORDS_PER_PASS};
 
 /// What the scheduler's thread does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +39,8 @@ pub struct Loop {
     pub parked: u64,
     pub urgent: Vec<Urgent>,
     pub late: CpuMask,
+    /// Idle when the scheduler was switched in last.
+    pub idle_before: CpuMask,
     pub drained_at_rest: u64,
     pub runs: bool,
     on_its_way: Vec<Option<(u32, Ns)>>,
@@ -65,8 +67,9 @@ impl Loop {
             needed: false,
             nr_scheduled: 0,
             parked: 0,
-            urgent: Vec::with_capacity(URGENT),
+            urgent: Vec::with_capacity(MAX_URGENT),
             late: CpuMask::EMPTY,
+            idle_before: CpuMask::EMPTY,
             drained_at_rest: 0,
             runs: false,
             on_its_way: vec![None; cpu_slots],
@@ -232,7 +235,7 @@ impl Machine {
         let l = &mut self.dispatch_loop;
         l.parked = waiting as u64;
         l.urgent.clear();
-        l.urgent.extend(out.urgent.iter().take(URGENT));
+        l.urgent.extend(out.urgent.iter().take(MAX_URGENT));
         l.drained_at_rest = drained + l.undrained.count;
         let nobody_works = l.idle.or(&CpuMask::of(cpu)) == *self.topology.cpus();
         let again = l.undrained.count > 1 && l.next || !given && waiting > 0 && nobody_works;

@@ -116,7 +116,13 @@ impl Machine {
                 t.slice = 0;
                 return After::Leave;
             }
-            Op::Count(n) => t.tally.requests += n,
+            Op::Send => t.sent_at = Some(now),
+            Op::Count(n) => {
+                t.tally.requests += n;
+                if let Some(sent) = t.sent_at.take() {
+                    t.tally.response.add(now.saturating_sub(sent));
+                }
+            }
             Op::Fork(template) => self.fork(task, template, spent),
             Op::Exec(comm) => {
                 t.comm = comm;

@@ -99,6 +99,7 @@ impl Machine {
         } else if next == Current::Scheduler {
             c.queued = c.queue.len();
             self.dispatch_loop.runs = true;
+            self.dispatch_loop.idle_before = self.idle;
         }
         let blocked = matches!(prev, Current::Task(_)) && !prev_runs;
         if !blocked || next == Current::Idle {
@@ -106,7 +107,7 @@ impl Machine {
         }
     }
 
-    /// `left()` and `interrupt_urgent()`: records that the core has not drained, and tasks that still wait.
+    /// `left()`, `interrupt_urgent()`, `kick_newly_idle()`: records that the core has not drained, tasks that still wait.
     fn scheduler_left(&mut self, cpu: CpuId, next: Current) {
         let undrained = self.drained() < self.dispatch_loop.drained_at_rest;
         let l = &mut self.dispatch_loop;
@@ -122,6 +123,13 @@ impl Machine {
         for late in std::mem::take(&mut self.dispatch_loop.late).iter() {
             let rank = self.cpus[late.index()].late_rank;
             self.look_for_work(late, rank, Some(cpu));
+        }
+        // A CPU that fell idle during the turn found no scheduler to run.
+        let before = self.dispatch_loop.idle_before;
+        if self.dispatch_loop.parked > 0
+            && let Some(idle) = self.idle.iter().find(|c| !before.has(*c))
+        {
+            self.kick_idle(idle);
         }
     }
 

@@ -11,6 +11,7 @@ pub struct Histogram {
     /// Grows as needed: most histograms see only short times.
     buckets: Vec<u32>,
     count: u64,
+    sum: u128,
     max: Ns,
 }
 
@@ -35,6 +36,7 @@ impl Histogram {
         }
         self.buckets[bucket] = self.buckets[bucket].saturating_add(1);
         self.count += 1;
+        self.sum += u128::from(ns);
         self.max = self.max.max(ns);
     }
 
@@ -47,12 +49,18 @@ impl Histogram {
             *to = to.saturating_add(*from);
         }
         self.count += other.count;
+        self.sum += other.sum;
         self.max = self.max.max(other.max);
     }
 
     /// How many were counted.
     pub fn count(&self) -> u64 {
         self.count
+    }
+
+    /// The mean, cut off; 0 if nothing was counted.
+    pub fn mean(&self) -> Ns {
+        (self.sum / u128::from(self.count.max(1))) as Ns
     }
 
     /// The longest, exactly.

@@ -139,6 +139,10 @@ fn line(j: &mut Json, l: &Line, r: &Results) {
     j.number("latency_p95_ns", t.latency.at_permille(950));
     j.number("latency_p99_ns", t.latency.at_permille(990));
     j.number("latency_max_ns", t.latency.max());
+    j.number("response_mean_ns", t.response.mean());
+    j.number("response_p50_ns", t.response.at_permille(500));
+    j.number("response_p95_ns", t.response.at_permille(950));
+    j.number("response_p99_ns", t.response.at_permille(990));
     for (name, n) in ["moves_core", "moves_cluster", "moves_llc", "moves_node", "moves_machine"].iter().zip(t.moves) {
         j.number(name, n);
     }

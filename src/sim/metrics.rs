@@ -25,6 +25,8 @@ pub struct Tally {
     pub moves: [u64; 5],
     /// From the wake-up to the first instruction.
     pub latency: Histogram,
+    /// From the sending of a request (or batch) to the first instruction after its answer.
+    pub response: Histogram,
 }
 
 impl Tally {
@@ -59,6 +61,7 @@ impl Tally {
             *to += from;
         }
         self.latency.absorb(&other.latency);
+        self.response.absorb(&other.response);
     }
 }
 

@@ -55,6 +55,8 @@ pub enum Op {
     },
     /// Gives up the CPU but stays runnable.
     Yield,
+    /// A request is sent now: its response time ends at the next [`Op::Count`].
+    Send,
     /// Counts `n` requests as done.
     Count(u64),
     /// Creates a process that runs template `n` of the workload.

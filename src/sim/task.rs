@@ -82,6 +82,8 @@ pub struct Task {
     /// Its exit was told to the policy.
     pub exit_told: bool,
     pub woken_at: Option<Ns>,
+    /// When it sent a request that is not answered yet.
+    pub sent_at: Option<Ns>,
     /// The CPU whose task woke it; `None` if a timer did.
     pub waker: Option<CpuId>,
     pub waits_since: Ns,
@@ -131,6 +133,7 @@ impl Task {
             told_allowed: CpuMask::EMPTY,
             exit_told: false,
             woken_at: None,
+            sent_at: None,
             waker: None,
             waits_since: 0,
             state_since: 0,

@@ -73,3 +73,19 @@ fn lists_and_help_are_exit_code_0() {
         assert!(o.status.success() && text(&o.stdout).contains(words), "{args:?}");
     }
 }
+
+#[test]
+fn the_published_fleet_is_shown_beside_the_published_figures_with_what_is_left_out() {
+    let published = |args: &[&str]| {
+        let args = [&["published"], args].concat();
+        Command::new(env!("CARGO_BIN_EXE_sdlab")).args(args).stdin(Stdio::null()).output().unwrap()
+    };
+    let o = published(&["--duration", "5ms", "--baseline", "fifo"]);
+    let out = text(&o.stdout);
+    assert!(o.status.success(), "{}", text(&o.stderr));
+    for words in ["384 CPUs", "127.23", "136.86", "6.531", "here: fifo", "Left out", "No cost and no parameter"] {
+        assert!(out.contains(words), "{words} in {out}");
+    }
+    let o = published(&["--baseline", "nix"]);
+    assert!(o.status.code() == Some(2) && text(&o.stderr).contains("no policy 'nix'"), "{}", text(&o.stderr));
+}

@@ -186,3 +186,13 @@ fn no_cost_at_all_and_absurd_costs_neither_hang_nor_overflow() {
         run.workload("fifo", tasks(vec![yields.clone(), yields]));
     }
 }
+
+#[test]
+fn a_response_time_reaches_from_the_request_to_the_first_instruction_after_its_answer() {
+    let r = Run::on(Topology::grid(1, 1, 4, 1), 200 * MS).named("fifo", "fleet,instances=1,server=1ms,spread=0%,set=0");
+    let times = &line(&r, "client").tally.response;
+    assert_eq!(times.count() * 400, line(&r, "client").tally.requests);
+    // 1 ms of work, two wake-ups and their switches.
+    assert!((970 * US..1_060 * US).contains(&times.at_permille(500)), "{}", times.at_permille(500));
+    assert!((1_003 * US..1_030 * US).contains(&times.mean()), "{}", times.mean());
+}

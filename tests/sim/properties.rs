@@ -60,7 +60,7 @@ fn topology() -> impl Strategy<Value = Topology> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 20, ..ProptestConfig::default() })]
 
     /// `Run` checks after each run: every wake-up once, every CPU's time accounted for.
     #[test]

@@ -38,7 +38,7 @@ pub fn fleet(params: &mut Params, topology: &Topology) -> Result<Workload, Strin
     for i in 0..clients {
         let (requests, replies) = lines[i % instances];
         let run = Op::Run { ns: client, spread };
-        let mut program = vec![run, Op::Post(requests), Op::Wait(replies), Op::Count(batch)];
+        let mut program = vec![run, Op::Send, Op::Post(requests), Op::Wait(replies), Op::Count(batch)];
         if think > 0 {
             program.push(Op::Sleep { ns: think, spread });
         }
