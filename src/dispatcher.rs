@@ -17,7 +17,6 @@ use libbpf_rs::OpenObject;
 use libbpf_rs::skel::SkelBuilder;
 use scx_utils::compat;
 use soft_domain::channel::{Channel, End, EndKind, Phase};
-use soft_domain::cpumask::CpuMask;
 use soft_domain::event::{Answers, Cause, Dispatch, Notice, ProcessEvent, Ready, Runnable, Spent};
 use soft_domain::ids::{CpuId, MAX_CPUS, MS, Ns, Tid};
 use soft_domain::policy::{OBSERVE_EVERY, Policy};
@@ -312,12 +311,8 @@ impl Dispatcher<'_, '_> {
         self.eyes.set_drained_at_rest(drained(bpf) + self.undrained.count);
         // The core drains record after record while this CPU has nothing to run, the last one gives it its task, and
         // `eyes` sees to it if one of them ends that early. But a task in the CPU's own queue ends it after the first: then
-        // come back until all are drained. Tasks that wait although no CPU is at work (one is on its way there, or was):
-        // nobody else would ask, so come back too.
-        let given = self.answers.dispatch.iter().any(|d| Some(d.cpu) == asking);
-        let nobody_works = asking.map_or(idle, |c| idle.or(&CpuMask::of(c))) == *self.topology.cpus();
-        let waits = policy.waiting() > 0 && nobody_works;
-        let again = self.undrained.count > 1 && ready.next || !given && (waits || !self.eyes.ready());
+        // come back until all are drained. Tasks that wait on are for `eyes` too, once that is ready.
+        let again = self.undrained.count > 1 && ready.next || !self.eyes.ready();
         bpf.notify_complete(u64::from(again));
     }
 

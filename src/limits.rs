@@ -30,9 +30,9 @@ pub struct Limits {
     pub spill_llc_ns: Ns,
     /// Tasks may take an idle CPU of another node after waiting this long, ns.
     pub spill_node_ns: Ns,
-    /// An instance leaves an LLC whose CPUs are all this busy with tasks that run long and have no home there, in 1/1024
-    /// of a CPU (less than what a burner gets beside a busy service, which preempts it)...
-    pub llc_taken: u32,
+    /// An instance leaves an LLC where tasks that run long and have no home there leave at most this of all CPUs
+    /// together, in 1/1024 of a CPU (a burner beside a busy service, which preempts it, gets a quarter at least)...
+    pub llc_left: u32,
     /// ...for this long, ns.
     pub llc_taken_ns: Ns,
     /// It returns when its first LLC has had a CPU below this load, in 1/1024 of a CPU...
@@ -54,7 +54,7 @@ impl Default for Limits {
             home_settle_ns: 500 * MS,
             spill_llc_ns: 0,
             spill_node_ns: 20 * MS,
-            llc_taken: FULL_LOAD / 4,
+            llc_left: FULL_LOAD * 3 / 4,
             llc_taken_ns: 30 * MS,
             llc_free: FULL_LOAD / 4,
             llc_free_ns: 300 * MS,

@@ -24,6 +24,7 @@
 mod bytes;
 pub mod call;
 pub mod cli;
+pub mod dump;
 pub mod freeze;
 pub mod given;
 pub mod header;

@@ -260,15 +260,17 @@ static void woken(struct task_struct *p)
 	interrupt(cpu, HINT_RANK(hint), bpf_ktime_get_ns());
 }
 
-static void note_idle(void)
+static void note_idle(u32 own)
 {
 	u32 i;
 
 	bpf_for(i, 0, EYES_WORDS) {
 		if (i * 64 >= nr_cpu_ids)
-			return;
+			break;
 		idle_before[i & (EYES_WORDS - 1)].bits = idle[i & (EYES_WORDS - 1)].bits;
 	}
+	/* Where it stands it has looked; else that CPU would be kicked for ever. */
+	idle_before[(own / 64) & (EYES_WORDS - 1)].bits |= 1ULL << (own & 63);
 }
 
 /*
@@ -338,9 +340,13 @@ static u64 *shim_counter(char *bss, u32 off)
 	return off + sizeof(u64) <= shim_bss_size ? (u64 *)(bss + off) : NULL;
 }
 
+static u64 drained_before;	/* when the scheduler left last */
+
 /*
- * The scheduler has left its CPU. Says whether records of its pass are not drained yet: the core goes on draining while
- * the CPU has nothing to run, but a record of a task that has changed or gone meanwhile ends it.
+ * The scheduler has left its CPU. Says whether it should come back for records of its pass that are not drained yet: the
+ * core goes on draining while the CPU has nothing to run, but a record of a task that has changed or gone meanwhile ends
+ * it. Not twice for the same ones: while another CPU is in the middle of draining, nobody else can, and that one looks
+ * for more by itself (seen: hundreds of turns in vain while the host held that CPU of a guest).
  */
 static bool left(void)
 {
@@ -348,7 +354,8 @@ static bool left(void)
 	void *map = bpf_map_lookup_elem(&shim, &zero);
 	char *bss = map ? bpf_map_lookup_elem(map, &zero) : NULL;
 	volatile u64 *scheduled, *user, *bounce;
-	bool undrained;
+	bool undrained, in_vain;
+	u64 drained;
 
 	if (!bss)
 		return false;
@@ -357,9 +364,12 @@ static bool left(void)
 	bounce = shim_counter(bss, bounce_dispatches_off);
 	if (!scheduled || !user || !bounce)
 		return false;
-	undrained = *user + *bounce < drained_at_rest;
+	drained = *user + *bounce;
+	undrained = drained < drained_at_rest;
 	*scheduled = parked ? parked : undrained;
-	return undrained;
+	in_vain = drained == drained_before;
+	drained_before = drained;
+	return undrained && !in_vain;
 }
 
 /*
@@ -435,7 +445,7 @@ int BPF_PROG(eyes_switch, bool preempt, struct task_struct *prev, struct task_st
 	} else if (next->pid == scheduler_tid) {
 		scheduler_runs = 1;
 		s->queued = scx_bpf_dsq_nr_queued(cpu);
-		note_idle();
+		note_idle(cpu);
 	}
 	if (prev->pid == scheduler_tid || !next->pid || preempt || !prev->__state)
 		wake_for_records(cpu);

@@ -37,10 +37,10 @@ const LIMITS: &[(&str, Field, Ns, &str)] = &[
     ),
     ("spill-node", Field::Time(|l| &mut l.spill_node_ns), 0, "wait before an idle CPU of another node may take a task"),
     (
-        "llc-taken",
-        Field::Load(|l| &mut l.llc_taken),
+        "llc-left",
+        Field::Load(|l| &mut l.llc_left),
         0,
-        "an instance leaves an LLC where long-running tasks without a home there keep every CPU this busy..",
+        "an instance leaves an LLC where long-running strangers leave at most this of all CPUs together..",
     ),
     ("llc-taken-time", Field::Time(|l| &mut l.llc_taken_ns), 0, "..for this long"),
     ("llc-free", Field::Load(|l| &mut l.llc_free), 0, "it returns when its first LLC has had a CPU below this load.."),

@@ -145,7 +145,7 @@ fn every_limit_can_be_set_and_is_shown_when_it_differs() {
         home_settle_ns: _,
         spill_llc_ns: _,
         spill_node_ns: _,
-        llc_taken: _,
+        llc_left: _,
         llc_taken_ns: _,
         llc_free: _,
         llc_free_ns: _,

@@ -6,6 +6,7 @@ mod sim;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use soft_domain::host::exit::{Exit, Failure};
 use soft_domain::trace::cli;
+use soft_domain::trace::dump::{DumpArgs, dump_command};
 use std::ffi::OsString;
 
 /// Runs scheduling policies where no kernel is harmed.
@@ -25,6 +26,8 @@ enum Command {
     Published(published::Options),
     /// Feed a recording to a policy and compare every decision
     Replay(cli::ReplayArgs),
+    /// Print every call of a recording and its answers, a line each
+    Dump(DumpArgs),
     /// Keep a recording as a test: cargo test replays it from then on
     Freeze(cli::FreezeArgs),
 }
@@ -44,6 +47,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
         Command::Sim(options) => sim::run(&options),
         Command::Published(options) => published::run(&options),
         Command::Replay(args) => cli::replay_command(&args),
+        Command::Dump(args) => dump_command(&args),
         Command::Freeze(args) => cli::freeze_command(&args),
     }
 }

@@ -5,6 +5,7 @@ use crate::cpumask::CpuMask;
 use crate::domain::Instance;
 use crate::event::{Answers, MoveReason, Name, Notice};
 use crate::ids::{CpuId, LlcId, MS, Ns, Pid};
+use crate::limits::FULL_LOAD;
 use crate::queue::Slot;
 use crate::stats::Counter;
 use crate::topology::{Distance, Level};
@@ -201,15 +202,16 @@ impl SoftDomain {
         true
     }
 
-    /// Out of an LLC whose every CPU others have kept busy for a while, to one that has room. Only those count that run
-    /// long: a service's own clients keep a CPU busy too, but sleep while the service works.
+    /// Out of an LLC that others have left no room in for a while, to one that has room. Only those count that run long: a service's own clients keep a CPU busy too, but sleep while the service works.
     fn leave_taken_llc(&mut self, now: Ns, slot: Slot, out: &mut Answers) {
         let Some(instance) = self.domains.processes.get(slot).instance else { return };
         let limits = *self.limits();
         let allowed = self.allowed(slot);
         let here = self.llc_of(instance.home);
         let cpus = self.topology.llc_cpus(here).and(&allowed);
-        let taken = cpus.iter().all(|c| self.cpus.long_load(c) >= limits.llc_taken);
+        let long: u32 = cpus.iter().map(|c| self.cpus.long_load(c)).sum();
+        let left = (cpus.count() as u32 * FULL_LOAD).saturating_sub(long);
+        let taken = left <= limits.llc_left;
         let since = since(taken, instance.taken_since, now);
         self.domains.update(slot, |i| i.taken_since = since);
         if !taken || now.saturating_sub(since) < limits.llc_taken_ns {

@@ -57,7 +57,7 @@ impl SoftDomain {
         self.tell_urgent(now, out);
     }
 
-    /// Tasks that woke up and are next in their queue: worth interrupting something long. And CPUs that go on with a
+    /// The next task of each queue: if it woke up it is worth interrupting something long. And CPUs that go on with a
     /// task whose slice is over while others wait: several slices end at one tick, but only one of these CPUs finds the
     /// scheduler; the kernel side gives the tasks of the others a fresh slice without a word.
     fn tell_urgent(&mut self, now: Ns, out: &mut Answers) {
@@ -83,8 +83,10 @@ impl SoftDomain {
                 return;
             }
             let cpu = self.home_of(task).filter(|c| task.allowed.has(*c)).unwrap_or(task.cpu);
-            if task.cause == Some(Cause::Wakeup) && task.allowed.has(cpu) {
-                out.urgent.push(Urgent { cpu, rank: task.rank() });
+            // One that was running before has no claim to interrupt others, but to its CPU if that is idle by now.
+            let rank = if task.cause == Some(Cause::Wakeup) { task.rank() } else { u8::MAX };
+            if task.allowed.has(cpu) {
+                out.urgent.push(Urgent { cpu, rank });
             }
         }
     }
