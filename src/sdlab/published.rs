@@ -27,7 +27,7 @@ const BASELINES: [&str; 2] = ["default-like", "fifo"];
 
 /// What the model leaves out; under the table.
 const LEFT_OUT: &str = "\
-Left out, so that the simulated columns say which way and why, not how much:
+Left out, so that neither the size nor the sign of a simulated change says anything about that machine:
 - The published default is the kernel's own scheduler. Here both policies pay for the way to user space and back:
   one thread decides for all 384 CPUs. The baseline is at best roughly the kernel's.
 - The machine's caches and LLC sizes, its memory bandwidth, what neighbours evict, frequency: unknown or not modelled.
