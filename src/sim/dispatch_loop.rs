@@ -39,9 +39,11 @@ pub struct Loop {
     pub parked: u64,
     pub urgent: Vec<Urgent>,
     pub late: CpuMask,
-    /// Idle when the scheduler was switched in last.
+    /// Idle when the scheduler was switched in last, or its own CPU.
     pub idle_before: CpuMask,
     pub drained_at_rest: u64,
+    /// When the scheduler left last.
+    pub drained_before: u64,
     pub runs: bool,
     on_its_way: Vec<Option<(u32, Ns)>>,
     /// Per CPU: the number of the last record that sends a task there.
@@ -51,7 +53,6 @@ pub struct Loop {
     undrained: Undrained,
     /// Of the turn that is under way.
     began: Ns,
-    idle: CpuMask,
     next: bool,
 }
 
@@ -71,6 +72,7 @@ impl Loop {
             late: CpuMask::EMPTY,
             idle_before: CpuMask::EMPTY,
             drained_at_rest: 0,
+            drained_before: 0,
             runs: false,
             on_its_way: vec![None; cpu_slots],
             last_record: vec![0; cpu_slots],
@@ -78,7 +80,6 @@ impl Loop {
             observe_due: 0,
             undrained: Undrained::default(),
             began: 0,
-            idle: CpuMask::EMPTY,
             next: false,
         }
     }
@@ -196,7 +197,6 @@ impl Machine {
     /// The CPUs that can take a task: those to which one is on its way cannot.
     fn ready(&mut self, asking: CpuId) -> Ready {
         let l = &mut self.dispatch_loop;
-        l.idle = self.idle;
         let mut idle = self.idle;
         for cpu in self.idle.iter() {
             let slot = &mut l.on_its_way[cpu.index()];
@@ -230,15 +230,14 @@ impl Machine {
             }
         }
         out.dispatch.iter().filter(|d| d.cpu == cpu).for_each(|d| self.send(d));
-        let given = out.dispatch.iter().any(|d| d.cpu == cpu);
         let (waiting, drained) = (self.policy.waiting(), self.drained());
         let l = &mut self.dispatch_loop;
         l.parked = waiting as u64;
         l.urgent.clear();
         l.urgent.extend(out.urgent.iter().take(MAX_URGENT));
         l.drained_at_rest = drained + l.undrained.count;
-        let nobody_works = l.idle.or(&CpuMask::of(cpu)) == *self.topology.cpus();
-        let again = l.undrained.count > 1 && l.next || !given && waiting > 0 && nobody_works;
+        // A task in the CPU's own queue ends the draining after the first record. Tasks that wait on are for the eyes.
+        let again = l.undrained.count > 1 && l.next;
         l.nr_scheduled = u64::from(again);
         self.answers = out;
         self.reschedule(cpu, 0);

@@ -4,6 +4,7 @@ use super::cpu::{Current, Owner};
 use super::event_queue::Event;
 use super::machine::Machine;
 use super::task::{TaskId, tid_of};
+use crate::cpumask::CpuMask;
 use crate::event::{Hint, LONG};
 use crate::ids::{CpuId, Ns};
 use crate::rules::{HINTS, PREEMPT_GAP, PREEMPT_MARGIN};
@@ -99,7 +100,7 @@ impl Machine {
         } else if next == Current::Scheduler {
             c.queued = c.queue.len();
             self.dispatch_loop.runs = true;
-            self.dispatch_loop.idle_before = self.idle;
+            self.dispatch_loop.idle_before = self.idle.or(&CpuMask::of(cpu));
         }
         let blocked = matches!(prev, Current::Task(_)) && !prev_runs;
         if !blocked || next == Current::Idle {
@@ -109,11 +110,14 @@ impl Machine {
 
     /// `left()`, `interrupt_urgent()`, `kick_newly_idle()`: records that the core has not drained, tasks that still wait.
     fn scheduler_left(&mut self, cpu: CpuId, next: Current) {
-        let undrained = self.drained() < self.dispatch_loop.drained_at_rest;
+        let drained = self.drained();
         let l = &mut self.dispatch_loop;
+        let undrained = drained < l.drained_at_rest;
+        // Not twice for the same records.
+        let in_vain = std::mem::replace(&mut l.drained_before, drained) == drained;
         l.runs = false;
         l.nr_scheduled = if l.parked > 0 { l.parked } else { u64::from(undrained) };
-        if undrained && next == Current::Idle {
+        if undrained && !in_vain && next == Current::Idle {
             self.kick_idle(cpu);
         }
         for i in 0..self.dispatch_loop.urgent.len() {
