@@ -62,18 +62,13 @@ impl SoftDomain {
     /// scheduler; the kernel side gives the tasks of the others a fresh slice without a word.
     fn tell_urgent(&mut self, now: Ns, out: &mut Answers) {
         if now >= self.expired_due {
-            self.expired_due = now.saturating_add(MS);
+            self.expired_due = now.saturating_add(MS / 4);
+            // One at a time, the longest first: of several that are told at once all but one find the scheduler busy.
             let over = self.limits().slice_ns.saturating_add(TICK);
-            for llc in self.waiting_llcs.iter().map(|c| LlcId(c.0)) {
-                let waiting = self.queues.len(llc.index());
-                let expired = self
-                    .topology
-                    .llc_cpus(llc)
-                    .iter()
-                    .filter(|c| self.cpus.current(*c).is_some_and(|(_, since)| now.saturating_sub(since) > over));
-                for cpu in expired.take(waiting).take(MAX_URGENT.saturating_sub(out.urgent.len())) {
-                    out.urgent.push(Urgent { cpu, rank: 0 });
-                }
+            let crowded = self.waiting_llcs.iter().flat_map(|l| self.topology.llc_cpus(LlcId(l.0)).iter());
+            let started = crowded.filter_map(|c| self.cpus.current(c).map(|(_, since)| (since, c)));
+            if let Some((_, cpu)) = started.min().filter(|(since, _)| now.saturating_sub(*since) > over) {
+                out.urgent.push(Urgent { cpu, rank: 0 });
             }
         }
         let llcs = self.waiting_llcs.iter().map(CpuId::index);

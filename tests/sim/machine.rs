@@ -123,6 +123,17 @@ fn soft_domain_shares_an_llc_evenly() {
 }
 
 #[test]
+fn slices_that_end_together_leave_nobody_on_a_cpu_for_ever() {
+    // Of eight CPUs whose slices end at one tick one finds the scheduler; the kernel refills the others. Two burners of 32
+    // once kept their CPUs for the whole run that way.
+    for workload in ["burners,tasks=32", "burners,tasks=16"] {
+        let r = Run::on(Topology::grid(1, 1, 8, 1), 10_000 * MS).named("soft-domain", workload);
+        let fair = line(&r, "burner").fairness().expect("several");
+        assert!(fair >= 800, "{workload}: {fair}");
+    }
+}
+
+#[test]
 fn a_fork_storm_ends_as_many_children_as_it_began() {
     for policy in every_policy() {
         let r = Run::on(Topology::grid(1, 1, 4, 1), 500 * MS).named(policy, "forks,parents=6,run=3ms");
