@@ -4,16 +4,16 @@ use super::SoftDomain;
 use crate::ids::{LlcId, MS, Ns};
 use crate::queue::{NONE, Slot};
 
-/// How long an imbalance lasts before somebody moves, ns. (A guess: some slices, so that a burst of short tasks has gone
-/// by then.)
-const LASTS: Ns = 50 * MS;
+/// How long an imbalance lasts before somebody moves, and again before the next one does, ns. (A guess: some slices, so
+/// that a burst of short tasks has gone by then.)
+const LASTS: Ns = 40 * MS;
 
 /// Tasks of a queue that are looked at for one that may move.
 const LOOK: usize = 16;
 
 impl SoftDomain {
-    /// Moves one waiting task with its process from the most to the least crowded LLC, if the two differ by more than the
-    /// task itself. Called every few ms; instances stay with their homes.
+    /// Gives the process of one waiting task the least crowded LLC instead of the most crowded one, if the two differ by
+    /// more than the task itself. Called every few ms; instances stay with their homes.
     pub(super) fn balance_llcs(&mut self, now: Ns) {
         // Runnable tasks per CPU, compared as fractions.
         let crowd = |llc: LlcId| {
@@ -38,21 +38,15 @@ impl SoftDomain {
         } else if now.saturating_sub(self.uneven_since) >= LASTS
             && let Some(slot) = self.movable(from, to)
         {
-            let deadline = self.queues.deadline(slot).unwrap_or(0);
-            let mut task = *self.tasks.get(slot);
-            self.domains.processes.get_mut(task.process).llc = Some(to);
-            // What it is behind or ahead of its old LLC's clock it is of the new one's.
-            let clock = |l: LlcId| self.clocks.get(l.index()).copied().unwrap_or(0);
-            let request = deadline.saturating_sub(task.vtime);
-            task.vtime = clock(to).saturating_add(task.vtime).saturating_sub(clock(task.clock_of));
-            task.clock_of = to;
-            *self.tasks.get_mut(slot) = task;
-            self.unwait(slot);
-            self.wait(to.index(), slot, task.vtime.saturating_add(request));
+            // It still waits its turn where it is, and goes there when it has run: the order of no queue changes.
+            let process = self.tasks.get(slot).process;
+            self.domains.processes.get_mut(process).llc = Some(to);
+            self.uneven_since = now;
         }
     }
 
-    /// The oldest waiting task that has its process for itself, is no instance, and may use the other LLC.
+    /// The oldest waiting task that has its process for itself, is no instance, is not on its way yet, and may use the other
+    /// LLC.
     fn movable(&self, from: LlcId, to: LlcId) -> Option<Slot> {
         let mut next = self.queues.oldest(from.index());
         for _ in 0..LOOK {
@@ -60,7 +54,7 @@ impl SoftDomain {
             let task = self.tasks.get(slot);
             if task.process != NONE && task.allowed.intersects(self.topology.llc_cpus(to)) {
                 let process = self.domains.processes.get(task.process);
-                if process.instance.is_none() && process.threads <= 1 && !process.kthread {
+                if process.instance.is_none() && process.threads <= 1 && !process.kthread && process.llc == Some(from) {
                     return Some(slot);
                 }
             }
