@@ -1,6 +1,7 @@
 //! The command line of `sdlab`: raw words become checked values; what is wrong is said in one line.
 
 mod sim;
+mod timeline;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use soft_domain::host::exit::{Exit, Failure};
@@ -22,6 +23,9 @@ enum Command {
     Sim(Box<sim::Options>),
     /// Feed a recording to a policy and compare every decision
     Replay(cli::ReplayArgs),
+    /// Draw a recording or a simulation: CPUs over time, as a page or for ui.perfetto.dev
+    #[command(after_help = sim::after_help())]
+    Timeline(Box<timeline::Options>),
     /// Keep a recording as a test: cargo test replays it from then on
     Freeze(cli::FreezeArgs),
 }
@@ -40,6 +44,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
     match options.command {
         Command::Sim(options) => sim::run(&options),
         Command::Replay(args) => cli::replay_command(&args),
+        Command::Timeline(options) => timeline::run(&options),
         Command::Freeze(args) => cli::freeze_command(&args),
     }
 }
