@@ -10,6 +10,8 @@ function refresh() {
     due = false;
     layout();
     draw();
+    // Since the page was asked for.
+    window.timelineReadyMs ||= performance.now();
     element("range").textContent = `${moment(view.t0)} – ${moment(view.t1)} · ${duration(view.t1 - view.t0)}`;
   });
 }
@@ -293,4 +295,3 @@ readTheme();
 fillSide();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", retheme);
 new ResizeObserver(resize).observe(element("stage"));
-requestAnimationFrame(() => requestAnimationFrame(() => (window.timelineReadyMs = performance.now() - began)));

@@ -1,6 +1,5 @@
 "use strict";
 // Data: decoded once into typed arrays. Times are ns since the begin of the run, exact in a double up to 104 days.
-const began = performance.now();
 const element = (id) => document.getElementById(id);
 const about = JSON.parse(element("about").textContent);
 

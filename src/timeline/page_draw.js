@@ -1,7 +1,7 @@
 // Drawing. Everything that is visible is drawn anew each time: a loop over a million spans is some ms.
 const canvas = element("canvas");
 const context = canvas.getContext("2d", { alpha: false });
-const GUTTER = 104, OVERVIEW = 30, AXIS = 22, TOP = OVERVIEW + AXIS, STRIP = 9, GAP = 4, NODE_GAP = 7, BOTTOM = 6;
+const GUTTER = 128, OVERVIEW = 30, AXIS = 22, TOP = OVERVIEW + AXIS, STRIP = 9, GAP = 4, NODE_GAP = 7, BOTTOM = 6;
 const MARKS = [["home", "home of a process"], ["llc", "task to another LLC"], ["node", "task to another node"]];
 const view = { t0: 0, t1: about.length || 1, laneHeight: 1, scroll: 0, chosen: -1, shown: [true, true, true], drawMs: 0 };
 let width = 0, height = 0, ratio = 1, theme = null, colours = null, overview = null;
@@ -240,7 +240,7 @@ function drawAxis() {
     context.strokeStyle = theme.line;
     context.beginPath();
     context.moveTo(x, TOP - 5), context.lineTo(x, height);
-    context.globalAlpha = 0.6;
+    context.globalAlpha = 0.3;
     context.stroke();
     context.globalAlpha = 1;
     if (x > GUTTER + 30 && x < width - 34) context.fillText((time / 1e6).toFixed(digits) + " ms", x, OVERVIEW + AXIS / 2 - 1);
@@ -299,7 +299,7 @@ function drawLabels() {
     } else if (tall >= 9) {
       context.font = "9px system-ui, 'DejaVu Sans', sans-serif";
       const [a, b] = [lanes[g.first].cpu, lanes[g.first + g.lanes - 1].cpu];
-      context.fillText(a === b ? a : a + "–" + b, GUTTER - 8, y + tall / 2);
+      context.fillText(a === b ? a : a + "–" + b, GUTTER - 10, y + tall / 2);
     }
   }
   context.restore();

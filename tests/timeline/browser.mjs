@@ -66,7 +66,7 @@ try {
   await open();
   const whole = await state();
   console.log(`page: ${statSync(page).size} bytes, ${whole.spans} stints, ${whole.marks} migrations, ${whole.lanes} CPUs; ` +
-    `ready in ${Math.round(whole.readyMs)} ms, drawn in ${Math.round(whole.drawMs)} ms`);
+    `on the screen ${Math.round(whole.readyMs)} ms after the navigation began, drawn in ${Math.round(whole.drawMs)} ms`);
   assert.equal(whole.from, 0);
   assert.equal(whole.to, whole.length);
   await shot("whole-light");
@@ -96,6 +96,7 @@ try {
   await state();
   await shot("near-dark");
   s = await click("fit");
+  console.log(`drawn again in ${Math.round(s.drawMs)} ms`);
   assert.deepEqual([s.from, s.to, s.laneHeight], [0, whole.length, whole.laneHeight], "fit shows all again");
   await shot("whole-dark");
   assert.deepEqual(complaints, []);
