@@ -22,5 +22,6 @@ pub mod sim;
 pub mod soft_domain;
 pub mod stats;
 pub mod table;
+pub mod timeline;
 pub mod topology;
 pub mod trace;

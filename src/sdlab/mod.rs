@@ -2,6 +2,7 @@
 
 mod published;
 mod sim;
+mod timeline;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use soft_domain::host::exit::{Exit, Failure};
@@ -28,6 +29,9 @@ enum Command {
     Replay(cli::ReplayArgs),
     /// Print every call of a recording and its answers, a line each
     Dump(DumpArgs),
+    /// Draw a recording or a simulation: CPUs over time, as a page or for ui.perfetto.dev
+    #[command(after_help = sim::after_help())]
+    Timeline(Box<timeline::Options>),
     /// Keep a recording as a test: cargo test replays it from then on
     Freeze(cli::FreezeArgs),
 }
@@ -48,6 +52,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
         Command::Published(options) => published::run(&options),
         Command::Replay(args) => cli::replay_command(&args),
         Command::Dump(args) => dump_command(&args),
+        Command::Timeline(options) => timeline::run(&options),
         Command::Freeze(args) => cli::freeze_command(&args),
     }
 }

@@ -81,13 +81,16 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let known = |name: &&str| policies::NAMES.iter().any(|(n, _)| n == name);
     let baseline = options.baseline.as_deref().or_else(|| BASELINES.into_iter().find(known)).unwrap_or(BASELINES[1]);
     let plan = plan(options)?;
+    let duration = options.duration.unwrap_or(DURATION);
     sim::build(baseline, &plan.topology, &plan.settings)?;
-    let runs =
-        [sim::simulate(&plan, baseline, options.seed)?, sim::simulate(&plan, policies::NAMES[0].0, options.seed)?];
+    let runs = [
+        sim::simulate(&plan, baseline, options.seed, duration)?,
+        sim::simulate(&plan, policies::NAMES[0].0, options.seed, duration)?,
+    ];
     plain(format_args!(
         "{FLEET} on {SHAPE} ({} CPUs), {} s, seed {}\n",
         plan.topology.nr_cpus(),
-        fixed(plan.duration, 1000 * MS, 3),
+        fixed(duration, 1000 * MS, 3),
         options.seed
     ));
     plain(table(baseline, &runs).trim_end());
@@ -105,8 +108,7 @@ fn plan(options: &Options) -> Result<Plan, Failure> {
     let workload = workload::parse(FLEET, &topology).map_err(usage)?;
     let services = workload.services.iter().filter_map(|s| Pattern::new(s)).collect();
     let settings = Settings { services, ..Settings::default() };
-    let duration = options.duration.unwrap_or(DURATION);
-    Ok(Plan { topology, title: SHAPE.into(), costs, settings, workload, duration })
+    Ok(Plan { topology, title: SHAPE.into(), costs, settings, workload })
 }
 
 /// Servers and clients of a run: the fleet's two services.

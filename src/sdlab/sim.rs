@@ -7,6 +7,7 @@ use soft_domain::host::sysfs::read_topology;
 use soft_domain::ids::{MS, Ns};
 use soft_domain::options::{self, Parsed};
 use soft_domain::policies;
+use soft_domain::policy::Policy;
 use soft_domain::sim::compare::{self, Column};
 use soft_domain::sim::cost::Costs;
 use soft_domain::sim::program::Workload;
@@ -26,9 +27,9 @@ const DURATION: Ns = 10_000 * MS;
 /// More seeds than anybody waits for.
 const MOST_SEEDS: u64 = 1000;
 
-/// Options of `sdlab sim`.
+/// The machine, the policy and the workload of a simulation.
 #[derive(Debug, Args)]
-pub struct Options {
+pub struct Simulation {
     /// The machine: a shape or a preset, see below
     #[arg(long, value_name = "SHAPE", default_value = "nodes=2,llcs=2,cores=4,smt=1")]
     topology: String,
@@ -38,30 +39,18 @@ pub struct Options {
     topology_from: Option<PathBuf>,
 
     /// The policy; see the list below
-    #[arg(long, value_name = "NAME", default_value = policies::NAMES[0].0, conflicts_with = "compare")]
-    policy: String,
+    #[arg(long, value_name = "NAME", default_value = policies::NAMES[0].0)]
+    pub policy: String,
 
-    /// Policies side by side, each over --seeds seeds from --seed on
-    #[arg(long, value_name = "A,B,..", value_delimiter = ',')]
-    compare: Vec<String>,
-
-    /// What runs: a built-in workload with its keys, or an rt-app file; see --list-workloads
+    /// What runs: a built-in workload with its keys, or an rt-app file; see sdlab sim --list-workloads
     #[arg(long, value_name = "NAME[,KEY=VALUE..]", default_value = "fleet")]
-    workload: String,
-
-    /// Simulated time, as in 10s or 500ms [default: what an rt-app file says, else 10s]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    duration: Option<Ns>,
+    pub workload: String,
 
     /// Of all random numbers: the same seed gives the same bytes
     #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
+    pub seed: u64,
 
-    /// Seeds for --compare
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=MOST_SEEDS))]
-    seeds: u64,
-
-    /// Set a cost, as in context-switch=1500; repeatable; see --list-costs
+    /// Set a cost, as in context-switch=1500; repeatable; see sdlab sim --list-costs
     #[arg(long = "cost", value_name = "NAME=VALUE")]
     costs: Vec<String>,
 
@@ -76,6 +65,25 @@ pub struct Options {
     /// Set a threshold of the policy, as in scx_soft_domain (its --help-limits lists them); repeatable
     #[arg(long = "limit", value_name = "NAME=VALUE")]
     limits: Vec<String>,
+}
+
+/// Options of `sdlab sim`.
+#[derive(Debug, Args)]
+pub struct Options {
+    #[command(flatten)]
+    simulation: Simulation,
+
+    /// Policies side by side, each over --seeds seeds from --seed on
+    #[arg(long, value_name = "A,B,..", value_delimiter = ',', conflicts_with = "policy")]
+    compare: Vec<String>,
+
+    /// Simulated time, as in 10s or 500ms [default: what an rt-app file says, else 10s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    duration: Option<Ns>,
+
+    /// Seeds for --compare
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=MOST_SEEDS))]
+    seeds: u64,
 
     /// Results as JSON
     #[arg(long, conflicts_with = "compare")]
@@ -107,7 +115,8 @@ pub fn after_help() -> String {
     text
 }
 
-pub(super) fn duration(text: &str) -> Result<Ns, String> {
+/// A time above 0.
+pub fn duration(text: &str) -> Result<Ns, String> {
     units::time(text).filter(|ns| *ns > 0).ok_or_else(|| "give a time with its unit, up to 1 h: 10s, 500ms".into())
 }
 
@@ -116,51 +125,71 @@ fn usage(text: impl Into<String>) -> Failure {
 }
 
 /// Everything checked.
-pub(super) struct Plan {
+pub struct Plan {
+    /// The machine.
     pub topology: Topology,
+    /// The machine in words.
     pub title: String,
+    /// What everything costs.
     pub costs: Costs,
+    /// Of the policy.
     pub settings: Settings,
+    /// What runs.
     pub workload: Workload,
-    pub duration: Ns,
+}
+
+impl Plan {
+    /// For one seed.
+    pub fn setup(&self, seed: u64) -> Setup<'_> {
+        Setup { topology: &self.topology, costs: &self.costs, level: self.settings.level, seed }
+    }
+}
+
+impl Simulation {
+    fn costs(&self) -> Result<Costs, Failure> {
+        let mut costs = Costs::default();
+        for text in &self.costs {
+            costs.set(text).map_err(|e| usage(format!("--cost: {e}")))?;
+        }
+        Ok(costs)
+    }
+
+    /// Checks everything, and builds the policy.
+    pub fn plan(&self) -> Result<(Plan, Box<dyn Policy>), Failure> {
+        let (topology, title) = match &self.topology_from {
+            Some(dir) => {
+                (read_topology(dir).map_err(|e| usage(e.to_string()))?, format!("the machine of {}", dir.display()))
+            }
+            None => (presets::topology(&self.topology).map_err(usage)?, self.topology.clone()),
+        };
+        let costs = self.costs()?;
+        let workload = workload::parse(&self.workload, &topology).map_err(usage)?;
+        let settings = settings(self, &workload)?;
+        let policy = build(&self.policy, &topology, &settings)?;
+        Ok((Plan { topology, title, costs, settings, workload }, policy))
+    }
 }
 
 /// Runs what the options say.
 pub fn run(options: &Options) -> Result<(), Failure> {
-    let mut costs = Costs::default();
-    for text in &options.costs {
-        costs.set(text).map_err(|e| usage(format!("--cost: {e}")))?;
-    }
     if options.list_costs {
-        plain(costs.table().trim_end());
+        plain(options.simulation.costs()?.table().trim_end());
         return Ok(());
     }
     if options.list_workloads {
         plain(workload::table().trim_end());
         return Ok(());
     }
-    let plan = plan(options, costs)?;
-    if options.compare.is_empty() { one(options, &plan) } else { side_by_side(options, &plan) }
-}
-
-fn plan(options: &Options, costs: Costs) -> Result<Plan, Failure> {
-    let (topology, title) = match &options.topology_from {
-        Some(dir) => {
-            (read_topology(dir).map_err(|e| usage(e.to_string()))?, format!("the machine of {}", dir.display()))
-        }
-        None => (presets::topology(&options.topology).map_err(usage)?, options.topology.clone()),
-    };
-    let workload = workload::parse(&options.workload, &topology).map_err(usage)?;
-    let settings = settings(options, &workload)?;
-    let duration = options.duration.or(workload.duration).unwrap_or(DURATION);
-    for name in std::iter::once(&options.policy).chain(&options.compare) {
-        build(name, &topology, &settings)?;
+    let (plan, _) = options.simulation.plan()?;
+    for name in &options.compare {
+        build(name, &plan.topology, &plan.settings)?;
     }
-    Ok(Plan { topology, title, costs, settings, workload, duration })
+    let duration = options.duration.or(plan.workload.duration).unwrap_or(DURATION);
+    if options.compare.is_empty() { one(options, &plan, duration) } else { side_by_side(options, &plan, duration) }
 }
 
 /// The scheduler's own options, read by its own parser.
-fn settings(options: &Options, workload: &Workload) -> Result<Settings, Failure> {
+fn settings(options: &Simulation, workload: &Workload) -> Result<Settings, Failure> {
     let services = if options.services.is_empty() { &workload.services } else { &options.services };
     let mut args = vec![OsString::from("sdlab")];
     args.extend(services.iter().map(|s| format!("--process={s}").into()));
@@ -171,24 +200,19 @@ fn settings(options: &Options, workload: &Workload) -> Result<Settings, Failure>
     Ok(Settings { services: parsed.services, level: parsed.level, limits, ..Settings::default() })
 }
 
-pub(super) fn build(
-    name: &str,
-    topology: &Topology,
-    settings: &Settings,
-) -> Result<Box<dyn soft_domain::policy::Policy>, Failure> {
+pub(super) fn build(name: &str, topology: &Topology, settings: &Settings) -> Result<Box<dyn Policy>, Failure> {
     policies::build(name, topology, settings).ok_or_else(|| {
         let names: Vec<&str> = policies::NAMES.iter().map(|(name, _)| *name).collect();
         usage(format!("there is no policy '{name}': use {}", names.join(", ")))
     })
 }
 
-pub(super) fn simulate(plan: &Plan, policy: &str, seed: u64) -> Result<Results, Failure> {
-    let setup = Setup { topology: &plan.topology, costs: &plan.costs, level: plan.settings.level, seed };
+pub(super) fn simulate(plan: &Plan, policy: &str, seed: u64, duration: Ns) -> Result<Results, Failure> {
     let policy_name = policy;
     let policy = build(policy, &plan.topology, &plan.settings)?;
     let began = Instant::now();
-    let mut machine = Machine::new(&setup, policy, plan.workload.clone());
-    machine.run(plan.duration);
+    let mut machine = Machine::new(&plan.setup(seed), policy, plan.workload.clone());
+    machine.run(duration);
     let results = machine.results();
     // On standard error: it differs from run to run.
     let took = began.elapsed().as_millis().max(1) as u64;
@@ -201,17 +225,13 @@ pub(super) fn simulate(plan: &Plan, policy: &str, seed: u64) -> Result<Results, 
     Ok(results)
 }
 
-fn one(options: &Options, plan: &Plan) -> Result<(), Failure> {
-    let r = simulate(plan, &options.policy, options.seed)?;
-    let title = Title {
-        policy: options.policy.clone(),
-        workload: options.workload.clone(),
-        topology: plan.title.clone(),
-        seed: options.seed,
-    };
+fn one(options: &Options, plan: &Plan, duration: Ns) -> Result<(), Failure> {
+    let Simulation { policy, workload, seed, .. } = &options.simulation;
+    let r = simulate(plan, policy, *seed, duration)?;
+    let title = Title { policy: policy.clone(), workload: workload.clone(), topology: plan.title.clone(), seed: *seed };
     let text = if options.json { json::text(&title, &r) } else { report::text(&title, &r, options.tasks) };
     plain(text.trim_end());
-    broken(&options.policy, &r)
+    broken(policy, &r)
 }
 
 /// A policy that broke a rule is a failure, with the first rule named.
@@ -222,23 +242,23 @@ pub(super) fn broken(policy: &str, r: &Results) -> Result<(), Failure> {
     }
 }
 
-fn side_by_side(options: &Options, plan: &Plan) -> Result<(), Failure> {
+fn side_by_side(options: &Options, plan: &Plan, duration: Ns) -> Result<(), Failure> {
     let mut columns = Vec::new();
     for policy in &options.compare {
         let mut runs = Vec::new();
         for i in 0..options.seeds {
-            runs.push(simulate(plan, policy, options.seed.wrapping_add(i))?);
+            runs.push(simulate(plan, policy, options.simulation.seed.wrapping_add(i), duration)?);
         }
         columns.push(Column { policy: policy.clone(), runs });
     }
     plain(format_args!(
         "{} on {} ({} CPUs), {} s, {} seeds from {}: median (least-most)\n",
-        options.workload,
+        options.simulation.workload,
         plan.title,
         plan.topology.nr_cpus(),
-        units::fixed(plan.duration, 1_000_000_000, 3),
+        units::fixed(duration, 1_000_000_000, 3),
         options.seeds,
-        options.seed
+        options.simulation.seed
     ));
     plain(compare::text(&columns).trim_end());
     columns.iter().flat_map(|c| c.runs.iter().map(|r| broken(&c.policy, r))).collect()

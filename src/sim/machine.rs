@@ -9,6 +9,7 @@ use super::program::{TaskSpec, Workload};
 use super::rings::QueuedRing;
 use super::rng::Rng;
 use super::task::{State, Task, TaskId, task_of, tid_of};
+use super::watch::Watch;
 use crate::cpumask::CpuMask;
 use crate::event::{Answers, Dispatch, Hint, Name, Notice, ProcessEvent};
 use crate::ids::{CpuId, MS, Ns, Pid, Tid};
@@ -88,6 +89,8 @@ pub struct Machine {
     pub(super) answers: Answers,
 
     // --- Watched.
+    /// Writes everything down; `None` in runs that want no picture.
+    pub(super) watch: Option<Box<Watch>>,
     /// Per main thread: the home of its process.
     pub(super) homes: Vec<Option<CpuId>>,
     pub(super) nr_idle: u64,
@@ -127,6 +130,7 @@ impl Machine {
             hints: vec![None; HINTS],
             dispatch_loop: Loop::new(topology.cpu_slots(), online.first().copied().unwrap_or_default()),
             answers: Answers::with_capacity(64),
+            watch: None,
             homes: vec![None; workload.tasks.len()],
             nr_idle: online.len() as u64,
             nr_waiting: 0,
@@ -343,11 +347,13 @@ impl Machine {
             _ => {}
         }
         t.state_since = self.now;
+        self.watch_line(task);
     }
 
     /// What the policy tells the operator; homes are known from it alone.
     pub(super) fn take_notices(&mut self, notices: &[Notice]) {
         for notice in notices {
+            self.watch_home(notice);
             let (pid, home) = match *notice {
                 Notice::Adopted { pid, home, .. } => {
                     self.totals.homes[0] += 1;

@@ -20,6 +20,7 @@
 //! | `dispatch_loop.rs` | the scheduler's thread, step by step as in `src/dispatcher.rs` |
 //! | `execute.rs` | a task runs its program |
 //! | `stint.rs` | how fast, and for how long |
+//! | `watch.rs` | every stint written down, for pictures |
 //! | `results.rs`, `report.rs`, `compare.rs` | what came of it |
 
 mod cpu;
@@ -45,6 +46,7 @@ pub mod report;
 pub mod results;
 pub mod rng;
 pub mod units;
+pub mod watch;
 pub mod workload;
 
 pub use machine::{Machine, Setup};

@@ -131,6 +131,9 @@ impl Machine {
         }
         task.slice = record.slice_ns;
         self.set_state(id, State::OnCpuQueue(cpu));
+        if let Some(watch) = &mut self.watch {
+            watch.sent(id, record.reason);
+        }
         self.cpus[cpu.index()].queue.insert(record.vtime, id);
         if cpu != here && self.cpus[cpu.index()].current == Current::Idle {
             self.interrupt(cpu);
@@ -160,6 +163,7 @@ impl Machine {
 
     /// sched_switch, with what `eyes.bpf.c` does there.
     fn switch(&mut self, cpu: CpuId, prev: Current, prev_runs: bool, next: Current) {
+        self.watch_switch(cpu, next);
         let c = &mut self.cpus[cpu.index()];
         c.current = next;
         c.epoch = c.epoch.wrapping_add(1);

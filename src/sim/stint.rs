@@ -26,6 +26,9 @@ impl Machine {
         if let Some(woken) = t.woken_at.take() {
             t.tally.wakeups += 1;
             t.tally.latency.add(runs_at - woken);
+            if let Some(watch) = &mut self.watch {
+                watch.woken(runs_at - woken);
+            }
             self.totals.woken_and_run += 1;
         }
         (t.cpu, t.last_ran, t.start_ts) = (cpu, Some(cpu), now);
