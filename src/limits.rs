@@ -22,7 +22,7 @@ pub struct Limits {
     pub load_half_life_ns: Ns,
     /// A home moves inside its LLC to a CPU that is less loaded by at least this, in 1/1024 of a CPU (20%)...
     pub home_margin: u32,
-    /// ...and has been for this long, ns.
+    /// ...and has been for this long, ns; at once if it is better by twice as much.
     pub home_crowded_ns: Ns,
     /// A home does not move again before this, ns.
     pub home_settle_ns: Ns,
@@ -50,7 +50,7 @@ impl Default for Limits {
             age_bound_ns: 1000 * MS,
             load_half_life_ns: 32 * MS,
             home_margin: FULL_LOAD / 5,
-            home_crowded_ns: 0,
+            home_crowded_ns: 40 * MS,
             home_settle_ns: 500 * MS,
             spill_llc_ns: 0,
             spill_node_ns: 20 * MS,

@@ -27,7 +27,12 @@ const LIMITS: &[(&str, Field, Ns, &str)] = &[
         0,
         "a home moves to a CPU of its LLC that is this much less loaded..",
     ),
-    ("home-crowded-time", Field::Time(|l| &mut l.home_crowded_ns), 0, "..and has been for this long"),
+    (
+        "home-crowded-time",
+        Field::Time(|l| &mut l.home_crowded_ns),
+        0,
+        "..and has been for this long; at once if by twice as much",
+    ),
     ("home-settle", Field::Time(|l| &mut l.home_settle_ns), 0, "a home stays this long before it moves again"),
     (
         "spill-llc",

@@ -192,17 +192,21 @@ impl SoftDomain {
         let open = |c: &CpuId| self.domains.homes_on(*c) < homes && !self.domains.just_left(*c, now);
         let best = cpus.iter().filter(open).min_by_key(|c| (cost(*c), c.0));
         let best = best.filter(|c| self.is_better(now, slot, *c));
+        // Small differences must last; a hog at home is plain at once.
+        let plain = best.is_some_and(|c| cost(c) + 2 * limits.home_margin <= self.cost_here(now, slot, instance.home));
         let since = since(best.is_some(), instance.crowded_since, now);
         self.domains.update(slot, |i| i.crowded_since = since);
         let settled = instance.moved_at == 0 || now.saturating_sub(instance.moved_at) >= limits.home_settle_ns;
-        let Some(to) = best.filter(|_| settled && now.saturating_sub(since) >= limits.home_crowded_ns) else {
+        let lasted = plain || now.saturating_sub(since) >= limits.home_crowded_ns;
+        let Some(to) = best.filter(|_| settled && lasted) else {
             return false;
         };
         self.move_home(now, slot, to, MoveReason::LessLoaded, out);
         true
     }
 
-    /// Out of an LLC that others have left no room in for a while, to one that has room. Only those count that run long: a service's own clients keep a CPU busy too, but sleep while the service works.
+    /// Out of an LLC that others have left no room in for a while, to one that has room. Only those count that run long: a
+    /// service's own clients keep a CPU busy too, but sleep while the service works.
     fn leave_taken_llc(&mut self, now: Ns, slot: Slot, out: &mut Answers) {
         let Some(instance) = self.domains.processes.get(slot).instance else { return };
         let limits = *self.limits();
