@@ -31,7 +31,7 @@ pub struct Limits {
     /// Tasks may take an idle CPU of another node after waiting this long, ns.
     pub spill_node_ns: Ns,
     /// An instance leaves an LLC where tasks that run long and have no home there leave at most this of all CPUs
-    /// together, in 1/1024 of a CPU (a burner beside a busy service, which preempts it, gets a quarter at least)...
+    /// together, in 1/1024 of a CPU (a burner beside a busy service, which preempts it, gets half)...
     pub llc_left: u32,
     /// ...for this long, ns.
     pub llc_taken_ns: Ns,
@@ -54,7 +54,7 @@ impl Default for Limits {
             home_settle_ns: 500 * MS,
             spill_llc_ns: 0,
             spill_node_ns: 20 * MS,
-            llc_left: FULL_LOAD * 3 / 4,
+            llc_left: FULL_LOAD / 2,
             llc_taken_ns: 80 * MS,
             llc_free: FULL_LOAD / 4,
             llc_free_ns: 300 * MS,
