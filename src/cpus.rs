@@ -26,8 +26,6 @@ struct Cpu {
     since: Ns,
     /// A task sent to wait behind it.
     behind: Slot,
-    /// When its current task came back.
-    came_back: Option<Ns>,
 }
 
 /// All CPUs, by number.
@@ -50,7 +48,6 @@ impl Cpus {
             current: NONE,
             since: 0,
             behind: NONE,
-            came_back: None,
         };
         Cpus { cpus: vec![cpu; topology.cpu_slots()], occupied: CpuMask::EMPTY, half_life }
     }
@@ -74,7 +71,6 @@ impl Cpus {
     pub fn came_back(&mut self, cpu: CpuId, slot: Slot, now: Ns) {
         let Some(c) = self.cpus.get_mut(cpu.index()) else { return };
         if c.current == slot {
-            c.came_back = Some(now);
             (c.current, c.since) = (std::mem::replace(&mut c.behind, NONE), now);
         } else if c.behind == slot {
             c.behind = NONE;
@@ -110,18 +106,10 @@ impl Cpus {
         }
     }
 
-    /// `cpu` looks for work: its current task sleeps or has come back; the one behind it is next.
-    pub fn asks(&mut self, cpu: CpuId, now: Ns) {
-        if let Some(c) = self.cpus.get_mut(cpu.index()) {
-            if c.came_back == Some(now) && c.current != NONE {
-                // Its last task came back in this very pass, so the next one is current already.
-                c.came_back = None;
-                return;
-            }
+    /// `cpu` has done with its current task; the one that waits behind it is next.
+    pub fn next_begins(&mut self, cpu: CpuId, now: Ns) {
+        if let Some(c) = self.cpus.get_mut(cpu.index()).filter(|c| c.behind != NONE) {
             (c.current, c.since) = (std::mem::replace(&mut c.behind, NONE), now);
-            if c.current == NONE {
-                self.occupied.clear(cpu);
-            }
         }
     }
 

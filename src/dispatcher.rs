@@ -23,6 +23,7 @@ use soft_domain::policy::{OBSERVE_EVERY, Policy};
 use soft_domain::rules::{ON_ITS_WAY, RECORDS_PER_PASS, RING_RECORDS};
 use soft_domain::stats::{Counter, Counters};
 use soft_domain::topology::Topology;
+use soft_domain::undrained::Undrained;
 use std::mem::{MaybeUninit, offset_of};
 
 /// How often the counters are shown to the host, which looks twice a second.
@@ -163,39 +164,6 @@ struct Dispatcher<'a, 'b> {
     outlet: Outlet<'a>,
 }
 
-/// Records in the ring to the kernel that may not have been drained yet. Never too low: the shim counts what it
-/// drains but for records of tasks that have gone, and drains at least one whenever we were off the CPU.
-#[derive(Default)]
-struct Undrained {
-    count: u64,
-    sent: u64,
-    /// All records ever sent: the number of the last one.
-    written: u64,
-}
-
-impl Undrained {
-    /// A turn begins; the shim has counted `drained` records since it started.
-    fn pass(&mut self, drained: u64) {
-        self.count = self.count.saturating_sub(1).min(self.sent.saturating_sub(drained));
-        if self.count == 0 {
-            self.sent = drained;
-        }
-    }
-
-    /// One more; its number.
-    fn add(&mut self) -> u64 {
-        self.count += 1;
-        self.sent += 1;
-        self.written += 1;
-        self.written
-    }
-
-    /// Whether the record of this number may still be in the ring; 0 is none.
-    fn holds(&self, number: u64) -> bool {
-        number > self.written - self.count
-    }
-}
-
 /// Records that the shim has counted as drained.
 fn drained(bpf: &BpfScheduler) -> u64 {
     bpf.skel.maps.bss_data.as_ref().map_or(0, |b| b.nr_user_dispatches + b.nr_bounce_dispatches)
@@ -239,7 +207,7 @@ impl Dispatcher<'_, '_> {
 
         self.eyes.process_events(|e| policy.process(now, e, out));
         // A full ring to the kernel: what waits in the policy waits on, nothing is lost.
-        let room = self.undrained.count < RING_RECORDS / 2;
+        let room = self.undrained.count() < RING_RECORDS / 2;
         for _ in 0..if room { RECORDS_PER_PASS } else { 0 } {
             self.eyes.forget_late();
             match bpf.dequeue_task() {
@@ -308,11 +276,11 @@ impl Dispatcher<'_, '_> {
         }
         self.eyes.set_parked(policy.waiting() as u64);
         self.eyes.set_urgent(&self.answers.urgent);
-        self.eyes.set_drained_at_rest(drained(bpf) + self.undrained.count);
+        self.eyes.set_drained_at_rest(drained(bpf) + self.undrained.count());
         // The core drains record after record while this CPU has nothing to run, the last one gives it its task, and
         // `eyes` sees to it if one of them ends that early. But a task in the CPU's own queue ends it after the first: then
         // come back until all are drained. Tasks that wait on are for `eyes` too, once that is ready.
-        let again = self.undrained.count > 1 && ready.next || !self.eyes.ready();
+        let again = self.undrained.count() > 1 && ready.next || !self.eyes.ready();
         bpf.notify_complete(u64::from(again));
     }
 

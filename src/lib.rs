@@ -25,3 +25,4 @@ pub mod table;
 pub mod timeline;
 pub mod topology;
 pub mod trace;
+pub mod undrained;

@@ -449,12 +449,12 @@ impl Policy for SoftDomain {
     fn dispatch(&mut self, now: Ns, ready: &Ready, out: &mut Answers) {
         self.cpus.found_idle(&ready.idle);
         if let Some(cpu) = ready.asking {
-            if !ready.next {
+            if ready.next {
+                // Without one behind it, the current task as we know it is next: it was sent and has not begun.
+                self.cpus.next_begins(cpu, now);
+            } else {
                 self.cpus.vacate(cpu);
-            } else if self.cpus.has_behind(cpu) {
-                self.cpus.asks(cpu, now);
             }
-            // Else the next one is the current task as we know it: it was sent and has not begun.
         }
         self.place(now, ready, out);
         if now >= self.homes_due {

@@ -11,6 +11,7 @@ use crate::event::{Answers, Dispatch, MAX_URGENT, ProcessEvent, Ready, Spent, Ur
 use crate::ids::{CpuId, Ns};
 use crate::policy::OBSERVE_EVERY;
 use crate::rules::{ON_ITS_WAY, RECORDS_PER_PASS};
+use crate::undrained::Undrained;
 
 /// What the scheduler's thread does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,34 +86,6 @@ impl Loop {
     }
 }
 
-/// Records in the user ring as the loop knows it: it hears only of those whose task was still there.
-#[derive(Debug, Default)]
-struct Undrained {
-    count: u64,
-    sent: u64,
-    written: u64,
-}
-
-impl Undrained {
-    fn pass(&mut self, drained: u64) {
-        self.count = self.count.saturating_sub(1).min(self.sent.saturating_sub(drained));
-        if self.count == 0 {
-            self.sent = drained;
-        }
-    }
-
-    fn add(&mut self) -> u64 {
-        self.count += 1;
-        self.sent += 1;
-        self.written += 1;
-        self.written
-    }
-
-    fn holds(&self, number: u64) -> bool {
-        number > self.written - self.count
-    }
-}
-
 impl Machine {
     /// The thread starts a turn on `cpu` in `delay` ns.
     pub(super) fn next_pass(&mut self, cpu: CpuId, delay: Ns) {
@@ -139,7 +112,7 @@ impl Machine {
         let l = &mut self.dispatch_loop;
         l.began = now;
         l.undrained.pass(drained);
-        let room = l.undrained.count < self.costs.user_ring.div_ceil(2);
+        let room = l.undrained.count() < self.costs.user_ring.div_ceil(2);
 
         cost += self.tell_process_events(&mut out);
         if room {
@@ -235,9 +208,9 @@ impl Machine {
         l.parked = waiting as u64;
         l.urgent.clear();
         l.urgent.extend(out.urgent.iter().take(MAX_URGENT));
-        l.drained_at_rest = drained + l.undrained.count;
+        l.drained_at_rest = drained + l.undrained.count();
         // A task in the CPU's own queue ends the draining after the first record. Tasks that wait on are for the eyes.
-        let again = l.undrained.count > 1 && l.next;
+        let again = l.undrained.count() > 1 && l.next;
         l.nr_scheduled = u64::from(again);
         self.answers = out;
         self.reschedule(cpu, 0);
