@@ -34,6 +34,8 @@ pub struct Process {
     pub instance: Option<Instance>,
     /// Load of all its threads together; over one CPU it stays at one.
     pub load: Load,
+    /// How often it lately found only homes of others free in its LLC; no instance's.
+    pub cramped: u8,
     /// Kernel threads are never instances.
     pub kthread: bool,
 }

@@ -52,6 +52,8 @@ pub struct Eyes<'a> {
     skel: EyesSkel<'a>,
     ring: RingBuffer<'a>,
     batch: Batch,
+    /// Process events that were in the ring when it was read last.
+    events_seen: u64,
     binder: Binder,
     _links: Vec<libbpf_rs::Link>,
 }
@@ -122,7 +124,7 @@ impl<'a> Eyes<'a> {
             skel.progs.eyes_exit.attach().context("sched_process_exit")?,
         ];
         let binder = Binder::new([skel.maps.shim.as_fd().as_raw_fd(), skel.maps.ring.as_fd().as_raw_fd()])?;
-        Ok(Eyes { skel, ring, batch, binder, _links: links })
+        Ok(Eyes { skel, ring, batch, events_seen: 0, binder, _links: links })
     }
 
     /// Ties the object to the attached shim and lets the kicks begin. Does not wait: see [`Binder`].
@@ -237,6 +239,11 @@ impl<'a> Eyes<'a> {
 
     /// Hands every pending process event to `f`, oldest first. No system call, no allocation.
     pub fn process_events(&mut self, mut f: impl FnMut(&ProcessEvent)) {
+        let written = volatile_read(&self.bss().proc_written);
+        if written == self.events_seen {
+            return;
+        }
+        self.events_seen = written;
         loop {
             let n = self.ring.consume_raw_n(BATCH);
             let batch = self.batch.clone();

@@ -30,8 +30,8 @@ pub struct Limits {
     pub spill_llc_ns: Ns,
     /// Tasks may take an idle CPU of another node after waiting this long, ns.
     pub spill_node_ns: Ns,
-    /// An instance leaves an LLC where tasks that run long and have no home there leave at most this of all CPUs
-    /// together, in 1/1024 of a CPU (a burner beside a busy service, which preempts it, gets half)...
+    /// An instance leaves an LLC where tasks that run long and have no home there have at least half of the CPUs, and all
+    /// together leave at most this much idle, in 1/1024 of a CPU...
     pub llc_left: u32,
     /// ...for this long, ns.
     pub llc_taken_ns: Ns,
@@ -54,8 +54,8 @@ impl Default for Limits {
             home_settle_ns: 500 * MS,
             spill_llc_ns: 0,
             spill_node_ns: 20 * MS,
-            llc_left: FULL_LOAD / 2,
-            llc_taken_ns: 80 * MS,
+            llc_left: FULL_LOAD / 4,
+            llc_taken_ns: 30 * MS,
             llc_free: FULL_LOAD / 4,
             llc_free_ns: 300 * MS,
         }

@@ -45,6 +45,7 @@ u32 enabled;			/* the hands move only while this is 1 */
 u32 preempt_margin = 2;		/* current's rank must exceed the woken one's by this much */
 u64 preempt_gap_ns = 500000;	/* at least this long between two preemptions of one CPU */
 u64 proc_dropped;		/* process events that found the ring full */
+u64 proc_written;		/* process events in the ring so far: saves the scheduler a look at it */
 u64 drained_at_rest;		/* what the shim's counters of drained records come to when all are */
 u64 parked;			/* tasks that wait for a decision in user space */
 struct eyes_urgent urgent[EYES_URGENT];	/* tasks still waiting after the scheduler's pass */
@@ -472,6 +473,12 @@ static struct eyes_proc *proc_event(u32 kind, struct task_struct *p)
 	return e;
 }
 
+static void proc_submit(struct eyes_proc *e)
+{
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	__sync_fetch_and_add(&proc_written, 1);
+}
+
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(eyes_fork, struct task_struct *parent, struct task_struct *child)
 {
@@ -480,7 +487,7 @@ int BPF_PROG(eyes_fork, struct task_struct *parent, struct task_struct *child)
 	if (!e)
 		return 0;
 	e->parent = parent->tgid;
-	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	proc_submit(e);
 	return 0;
 }
 
@@ -499,7 +506,7 @@ int BPF_PROG(eyes_exec, struct task_struct *p, pid_t old_pid, struct linux_binpr
 			base = i + 1;
 	}
 	bpf_probe_read_kernel_str(e->name, sizeof(e->name), bprm->filename + base);
-	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	proc_submit(e);
 	return 0;
 }
 
@@ -511,6 +518,6 @@ int BPF_PROG(eyes_exit, struct task_struct *p)
 	if (!e)
 		return 0;
 	e->last = p->signal->live.counter == 0;
-	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	proc_submit(e);
 	return 0;
 }

@@ -1,12 +1,17 @@
 //! Crowded LLCs: the domain of a process that is no instance follows the load when the imbalance lasts.
 
-use super::SoftDomain;
-use crate::ids::{LlcId, MS, Ns};
+use super::{SoftDomain, Task};
+use crate::ids::{CpuId, LlcId, MS, Ns};
+use crate::limits::FULL_LOAD;
 use crate::queue::{NONE, Slot};
 
 /// How long an imbalance lasts before somebody moves, and again before the next one does, ns. (A guess: some slices, so
 /// that a burst of short tasks has gone by then.)
 const LASTS: Ns = 40 * MS;
+
+/// A process is cramped if it is sent to somebody's home in more than one of three wake-ups: each adds 2, any other takes
+/// 1 away, and at this sum it looks for another LLC. (A guess: some ms of a busy client.)
+const CRAMPED: u8 = 8;
 
 /// Tasks of a queue that are looked at for one that may move.
 const LOOK: usize = 16;
@@ -42,6 +47,34 @@ impl SoftDomain {
             let process = self.tasks.get(slot).process;
             self.domains.processes.get_mut(process).llc = Some(to);
             self.uneven_since = now;
+        }
+    }
+
+    /// `task`, that has no home, was sent to `cpu`. If that keeps being somebody's home, its process gets an LLC with a CPU
+    /// that is nobody's and clearly less loaded: two clients beside one server displace it again and again, while the
+    /// LLC of another server has room.
+    pub(super) fn note_cramped(&mut self, task: &Task, cpu: CpuId) {
+        if task.process == NONE {
+            return;
+        }
+        let on_home = self.domains.homes_on(cpu) > 0;
+        let process = self.domains.processes.get_mut(task.process);
+        if process.instance.is_some() || process.kthread || process.threads > 1 {
+            return;
+        }
+        process.cramped = if on_home { process.cramped + 2 } else { process.cramped.saturating_sub(1) };
+        let Some(llc) = process.llc.filter(|_| process.cramped >= CRAMPED) else { return };
+        process.cramped = 0;
+        let open = task.allowed.and(self.topology.cpus()).minus(self.domains.home_mask());
+        let load = |c: CpuId| self.cpus.lasting_load(c);
+        let here = open.and(self.topology.llc_cpus(llc)).iter().map(load).min().unwrap_or(FULL_LOAD);
+        let node = self.topology.llc_node(llc);
+        let far = |c: CpuId| self.topology.llc_node(self.llc_of(c)) != node;
+        let elsewhere = open.minus(self.topology.llc_cpus(llc));
+        let best = elsewhere.iter().min_by_key(|c| (load(*c), far(*c), c.0));
+        if let Some(best) = best.filter(|c| load(*c) + self.limits().home_margin <= here) {
+            let to = self.llc_of(best);
+            self.domains.processes.get_mut(task.process).llc = Some(to);
         }
     }
 

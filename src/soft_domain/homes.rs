@@ -205,17 +205,18 @@ impl SoftDomain {
         true
     }
 
-    /// Out of an LLC that others have left no room in for a while, to one that has room. Only those count that run long: a
-    /// service's own clients keep a CPU busy too, but sleep while the service works.
+    /// Out of an LLC that is busy and mostly taken by others for a while, to one that has room. Only those count as takers
+    /// that run long: a service's own clients keep a CPU busy too, but sleep while the service works.
     fn leave_taken_llc(&mut self, now: Ns, slot: Slot, out: &mut Answers) {
         let Some(instance) = self.domains.processes.get(slot).instance else { return };
         let limits = *self.limits();
         let allowed = self.allowed(slot);
         let here = self.llc_of(instance.home);
         let cpus = self.topology.llc_cpus(here).and(&allowed);
-        let long: u32 = cpus.iter().map(|c| self.cpus.long_load(c)).sum();
-        let left = (cpus.count() as u32 * FULL_LOAD).saturating_sub(long);
-        let taken = left <= limits.llc_left;
+        let all = cpus.count() as u32 * FULL_LOAD;
+        let sum = |load: &dyn Fn(CpuId) -> u32| cpus.iter().map(load).sum::<u32>();
+        let left = all.saturating_sub(sum(&|c| self.cpus.load(c)));
+        let taken = left <= limits.llc_left && sum(&|c| self.cpus.long_load(c)) >= all / 2;
         let since = since(taken, instance.taken_since, now);
         self.domains.update(slot, |i| i.taken_since = since);
         if !taken || now.saturating_sub(since) < limits.llc_taken_ns {

@@ -142,6 +142,7 @@ impl SoftDomain {
             let task = *self.tasks.get(slot);
             if let Some((cpu, reason)) = self.choose_cpu(now, &task, llc, asking, free) {
                 self.settle_domain(now, &task, cpu);
+                self.note_cramped(&task, cpu);
                 if reason == Reason::HomeBehind {
                     self.send(now, slot, cpu, reason, out);
                 } else {
@@ -176,10 +177,16 @@ impl SoftDomain {
         }
         let undecided = task.process != NONE && self.undecided(task.process);
         let near = if undecided { usable } else { usable.and(self.topology.llc_cpus(llc)) };
+        let away = near.minus(homes);
+        if away.is_empty() && task.process != NONE && self.domains.processes.get(task.process).kthread {
+            // No cache to lose: rather anywhere than in the way of a service.
+            if let Some(cpu) = self.best_of(&usable.minus(homes), free) {
+                return Some((cpu, Reason::OtherLlc));
+            }
+        }
         if near.is_empty() {
             return None;
         }
-        let away = near.minus(homes);
         if undecided {
             return self.least_loaded_llc(now, &away, &near, task.cpu).map(|c| (c, Reason::InLlc));
         }
