@@ -49,6 +49,8 @@ pub struct Instance {
     pub home: CpuId,
     /// The LLC that it was first given; it returns there when it can.
     pub base: LlcId,
+    /// When it became an instance.
+    pub adopted_at: Ns,
     /// When the home moved last; 0 = never.
     pub moved_at: Ns,
     /// Since when another CPU of its LLC is clearly better; 0 = none is.

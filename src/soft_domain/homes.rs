@@ -13,8 +13,8 @@ use crate::topology::{Distance, Level};
 /// How often the homes are looked at, ns.
 const TEND_EVERY: Ns = 10 * MS;
 
-/// How long after the start the homes stay where they are: until then the loads are those of the start itself, and of
-/// the kernel's own placement before it.
+/// How long after our start, or its own, a home stays where it is: until then the loads are those of the start itself,
+/// and of the kernel's own placement before it.
 const SETTLE_IN: Ns = 500 * MS;
 
 /// How long after the last instance came or left the spread is made even: a service that is restarted takes the home
@@ -54,7 +54,7 @@ impl SoftDomain {
         let Some(home) = self.domains.choose(&self.topology, &allowed, load) else { return };
         let restricted = allowed != *self.topology.cpus();
         let base = self.llc_of(home);
-        self.domains.adopt(slot, Instance { service, home, base, restricted, ..Instance::default() });
+        self.domains.adopt(slot, Instance { service, home, base, restricted, adopted_at: now, ..Instance::default() });
         self.population_changed = now;
         self.counters.add(Counter::InstancesAdopted);
         out.notices.push(Notice::Adopted { pid: process.pid, service, name: process.comm, home });
@@ -139,6 +139,10 @@ impl SoftDomain {
         }
         for i in 0..self.domains.instances.len() {
             let Some(slot) = self.domains.instances.get(i).copied() else { break };
+            let adopted_at = self.domains.processes.get(slot).instance.map_or(0, |i| i.adopted_at);
+            if now.saturating_sub(adopted_at) < SETTLE_IN {
+                continue;
+            }
             if !self.move_inside_llc(now, slot, out) {
                 self.leave_taken_llc(now, slot, out);
                 self.return_to_base(now, slot, out);

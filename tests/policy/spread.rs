@@ -1,7 +1,6 @@
 //! Homes: spread evenly, inside the mask, given back.
 
-use crate::machine::FOREVER;
-use crate::machine::Machine;
+use crate::machine::{FOREVER, Machine, State};
 use crate::script::{Mask, large, mask, settings, topology};
 use proptest::prelude::*;
 use soft_domain::cpumask::CpuMask;
@@ -241,4 +240,33 @@ fn a_home_that_others_crowd_does_not_move_onto_another_home() {
     m.advance(2_000 * MS);
     let homes: std::collections::BTreeSet<u16> = m.homes.values().map(|h| h.cpu.0).collect();
     assert_eq!(homes.len(), 8, "{:?}", m.moves);
+}
+
+#[test]
+fn of_two_clients_in_the_way_of_one_home_one_moves_to_an_llc_with_room() {
+    let mut m = soft(&Topology::grid(2, 2, 2, 1), 64);
+    for pid in 100..104 {
+        let task = m.start(pid, "svc-a");
+        (task.run, task.sleep) = (MS / 5, MS);
+        m.wake(pid);
+    }
+    let crowded = *m.t.llc_cpus(m.t.cpu(m.homes[&100].cpu).expect("a CPU").llc);
+    for pid in [200, 201] {
+        let task = m.start(pid, "client");
+        (task.run, task.sleep) = (MS / 2, MS + MS / 10 * (pid as u64 - 200));
+        m.set_mask(pid, crowded);
+        m.wake(pid);
+    }
+    m.advance(200 * MS);
+    for pid in [200, 201] {
+        m.set_mask(pid, CpuMask::ALL);
+    }
+    m.advance(1_000 * MS);
+    let mut together = 0;
+    for _ in 0..500 {
+        m.advance(MS);
+        let there = |pid| matches!(m.tasks[&pid].state, State::Running(c) if crowded.has(c));
+        together += u32::from(there(200) && there(201));
+    }
+    assert_eq!(together, 0, "of 500 ms");
 }
