@@ -173,13 +173,18 @@ impl SoftDomain {
     /// What an instance meets on its home, 1/1024 CPU: the load of others and the other homes there. Compare with
     /// [`Domains::cost`](crate::domain::Domains::cost).
     fn cost_here(&self, now: Ns, slot: Slot, home: CpuId) -> u32 {
-        self.domains.cost_of(self.domains.homes_on(home).saturating_sub(1), self.others_on(slot, home, now))
+        let met = self.others_on(slot, home, now) + self.cpus.long_load(home);
+        self.domains.cost_of(self.domains.homes_on(home).saturating_sub(1), met)
+    }
+
+    /// What it would meet on `cpu`. Here and there those that run long count twice: they do not give way by themselves.
+    fn cost_there(&self, cpu: CpuId) -> u32 {
+        self.domains.cost(cpu, self.cpus.lasting_load(cpu) + self.cpus.long_load(cpu))
     }
 
     fn is_better(&self, now: Ns, slot: Slot, cpu: CpuId) -> bool {
         let Some(instance) = self.domains.processes.get(slot).instance else { return false };
-        let there = self.domains.cost(cpu, self.cpus.lasting_load(cpu));
-        there + self.limits().home_margin <= self.cost_here(now, slot, instance.home)
+        self.cost_there(cpu) + self.limits().home_margin <= self.cost_here(now, slot, instance.home)
     }
 
     /// To the CPU of the LLC where it would meet least, if that is better by the margin, has been so for a while, and the
@@ -190,7 +195,7 @@ impl SoftDomain {
         let home = self.topology.domain(instance.home, self.settings.level);
         let cpus = self.topology.llc_cpus(self.llc_of(instance.home)).and(&self.allowed(slot)).minus(home);
         let homes = self.domains.homes_on(instance.home);
-        let cost = |c: CpuId| self.domains.cost(c, self.cpus.lasting_load(c));
+        let cost = |c: CpuId| self.cost_there(c);
         // Not onto a CPU that would then be home to more than this one is: two services on one CPU and none on the other
         // is worse than a stranger on either. Nor to one that its instance has just left: it may be restarting.
         let open = |c: &CpuId| self.domains.homes_on(*c) < homes && !self.domains.just_left(*c, now);
