@@ -62,8 +62,8 @@ fn main() {
         policy.process(MS, &ProcessEvent::Thread { tid, pid, parent, comm, kthread }, &mut out);
         let allowed = if tid.0 == 2 { CpuMask::of(CpuId(1)) } else { CpuMask::ALL };
         let (cpu, cause, generation) = (CpuId(1), Cause::Wakeup, 1);
-        let (since_wakeup_ns, stint_ns, started, weight) = (0, 0, 0, 100);
-        let task = Runnable { tid, cpu, allowed, cause, since_wakeup_ns, stint_ns, started, weight, generation };
+        let (since_wakeup_ns, stint_ns, started, waker, weight) = (0, 0, 0, None, 100);
+        let task = Runnable { tid, cpu, allowed, cause, since_wakeup_ns, stint_ns, started, waker, weight, generation };
         policy.enqueue(MS, &task, &mut out);
     }
     for (now, asking, idle) in

@@ -215,7 +215,11 @@ impl Dispatcher<'_, '_> {
                     self.outlet.counters.add(Counter::Records);
                     // A thread created a moment ago: its fork came before its first record.
                     self.eyes.process_events(|e| policy.process(now, e, out));
-                    policy.enqueue(now, &runnable(&mut self.affinity, now, &task, self.enq_wakeup), out);
+                    let mut task = runnable(&mut self.affinity, now, &task, self.enq_wakeup);
+                    if task.cause == Cause::Wakeup {
+                        task.waker = self.eyes.waker(task.tid);
+                    }
+                    policy.enqueue(now, &task, out);
                 }
                 Ok(None) | Err(_) => break,
             }
@@ -331,6 +335,7 @@ fn runnable(affinity: &mut Affinity, now: Ns, t: &QueuedTask, enq_wakeup: u64) -
         since_wakeup_ns: t.exec_runtime,
         stint_ns: t.stop_ts.saturating_sub(t.start_ts),
         started: t.start_ts,
+        waker: None,
         weight: t.weight.clamp(1, 10_000) as u32,
         generation: t.enq_cnt,
     }

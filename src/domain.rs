@@ -7,7 +7,7 @@
 
 use crate::cpumask::CpuMask;
 use crate::event::Name;
-use crate::ids::{CpuId, LlcId, MS, NodeId, Ns, Pid};
+use crate::ids::{CpuId, LlcId, MS, NodeId, Ns, Pid, Tid};
 use crate::limits::FULL_LOAD;
 use crate::load::Load;
 use crate::queue::Slot;
@@ -36,6 +36,10 @@ pub struct Process {
     pub load: Load,
     /// How often it lately found only homes of others free in its LLC; no instance's.
     pub cramped: u8,
+    /// The thread that mostly wakes it, if `votes` are many.
+    pub partner: Tid,
+    /// Wake-ups by `partner` less those by others, bounded.
+    pub votes: u8,
     /// Kernel threads are never instances.
     pub kthread: bool,
 }

@@ -62,6 +62,8 @@ pub struct Runnable {
     pub stint_ns: Ns,
     /// When that stint began, on the shim's clock: tells two stints apart, nothing else.
     pub started: Ns,
+    /// The thread that woke it, as far as the kernel side can tell: none for timers and at the end of a slice.
+    pub waker: Option<Tid>,
     /// 100 is nice 0; 1..=10000.
     pub weight: u32,
     /// The shim's generation: a decision for an older one is cancelled by the kernel.
@@ -286,6 +288,20 @@ pub enum MoveReason {
     Spread,
     /// The affinity mask no longer allows the old home.
     Mask,
+    /// Exchanged with another instance: the process that it works with may run only over there.
+    Exchange,
+}
+
+impl MoveReason {
+    /// All, in the order of their numbers.
+    pub const ALL: [MoveReason; 6] = [
+        MoveReason::LessLoaded,
+        MoveReason::LlcTaken,
+        MoveReason::Return,
+        MoveReason::Spread,
+        MoveReason::Mask,
+        MoveReason::Exchange,
+    ];
 }
 
 /// Answers of one pass. The buffers are reused; [`Answers::clear`] keeps their memory.

@@ -116,6 +116,7 @@ impl<'a> Eyes<'a> {
         })?;
         let ring = builder.build().context("ring")?;
         let links = vec![
+            skel.progs.eyes_waking.attach().context("sched_waking")?,
             skel.progs.eyes_wakeup.attach().context("sched_wakeup")?,
             skel.progs.eyes_wakeup_new.attach().context("sched_wakeup_new")?,
             skel.progs.eyes_switch.attach().context("sched_switch")?,
@@ -222,6 +223,12 @@ impl<'a> Eyes<'a> {
         let flags = HINT_VALID | bit(hint.sticky, HINT_STICKY) | bit(hint.home, HINT_HOME);
         let word = u64::from(hint.tid.0 as u32) | u64::from(hint.cpu.0) << 32 | u64::from(hint.rank) << 48 | flags;
         volatile_write(&mut self.bss().hints[hint.tid.0 as usize % HINTS], word);
+    }
+
+    /// The thread that woke this one last, if a thread did.
+    pub fn waker(&mut self, tid: Tid) -> Option<Tid> {
+        let word = volatile_read(&self.bss().wakers[tid.0 as usize % HINTS]);
+        (word as u32 == tid.0 as u32 && word >> 32 != 0).then_some(Tid((word >> 32) as i32))
     }
 
     /// Process events lost because the ring was full.

@@ -3,10 +3,11 @@
 use crate::ids::Ns;
 use crate::limits::FULL_LOAD;
 
-/// 2^(-i/32) in 1/65536, i = 0..32, rounded: one half-life in 32 steps.
-const DECAY: [u64; 32] = [
+/// 2^(-i/32) in 1/65536, i = 0..=32, rounded: one half-life in 32 steps.
+const DECAY: [u64; 33] = [
     65536, 64132, 62757, 61413, 60097, 58809, 57549, 56316, 55109, 53928, 52773, 51642, 50535, 49452, 48393, 47356,
     46341, 45348, 44376, 43425, 42495, 41584, 40693, 39821, 38968, 38133, 37316, 36516, 35734, 34968, 34219, 33486,
+    32768,
 ];
 
 /// Bits of fraction that a load carries inside.
@@ -57,8 +58,11 @@ fn decayed(value: u64, span: Ns, half_life: Ns) -> u64 {
     if whole >= 40 {
         return 0;
     }
-    let step = (span % half_life * 32 / half_life) as usize;
-    ((value >> whole) * DECAY[step]) >> 16
+    // Between two steps a straight line: a task may wake up many times in one.
+    let part = span % half_life * 32;
+    let step = (part / half_life) as usize;
+    let factor = DECAY[step] - (DECAY[step] - DECAY[step + 1]) * (part % half_life) / half_life;
+    ((value >> whole) * factor) >> 16
 }
 
 #[cfg(test)]
@@ -84,6 +88,15 @@ mod tests {
         }
         let v = l.at(400 * MS, 0, 32 * MS);
         assert!((480..=544).contains(&v), "{v}");
+    }
+
+    #[test]
+    fn many_short_stints_count_like_a_long_one() {
+        let mut l = Load::default();
+        for t in 1..2_000 {
+            l.advance(t * MS / 20, MS / 25, 32 * MS);
+        }
+        assert!((700..=750).contains(&l.last()), "{} after 100 ms at 80%", l.last());
     }
 
     #[test]

@@ -13,6 +13,7 @@
 
 mod balance;
 mod homes;
+mod partner;
 mod place;
 
 use crate::cpumask::CpuMask;
@@ -433,6 +434,9 @@ impl Policy for SoftDomain {
             if self.domains.processes.get(task.process).pid.0 == r.tid.0 {
                 self.follow_mask(now, task.process, &r.allowed, out);
             }
+        }
+        if let (Some(waker), true) = (r.waker, task.process != NONE) {
+            self.note_waker(now, task.process, waker, out);
         }
         let llc = self.queue_llc(&task);
         let deadline = self.deadline(now, &mut task, llc, ran);

@@ -41,6 +41,7 @@ struct eyes_bits idle_before[EYES_WORDS];	/* idle when the scheduler was switche
 struct eyes_bits late[EYES_WORDS];	/* CPUs to look at again when the scheduler leaves its own */
 struct eyes_mask reach[EYES_MAX_CPUS];	/* per CPU: the CPUs of its LLC */
 u64 hints[EYES_HINTS];
+u64 wakers[EYES_HINTS];		/* direct-mapped like @hints: thread id, and << 32 that of the thread that woke it last, 0 = none */
 u32 enabled;			/* the hands move only while this is 1 */
 u32 preempt_margin = 2;		/* current's rank must exceed the woken one's by this much */
 u64 preempt_gap_ns = 500000;	/* at least this long between two preemptions of one CPU */
@@ -320,6 +321,16 @@ static void interrupt_urgent(u64 now)
 			bits &= bits - 1;
 		}
 	}
+}
+
+/* Here, since sched_wakeup may come on the CPU of the woken task. */
+SEC("tp_btf/sched_waking")
+int BPF_PROG(eyes_waking, struct task_struct *p)
+{
+	u64 waker = in_hardirq() ? 0 : (u32)bpf_get_current_pid_tgid();
+
+	*(volatile u64 *)&wakers[p->pid & (EYES_HINTS - 1)] = waker << 32 | (u32)p->pid;
+	return 0;
 }
 
 SEC("tp_btf/sched_wakeup")

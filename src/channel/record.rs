@@ -87,7 +87,5 @@ pub fn decode(w: &[u64; WORDS]) -> Option<(Ns, Notice)> {
 }
 
 fn why(code: u8) -> Option<MoveReason> {
-    const ALL: [MoveReason; 5] =
-        [MoveReason::LessLoaded, MoveReason::LlcTaken, MoveReason::Return, MoveReason::Spread, MoveReason::Mask];
-    ALL.into_iter().find(|r| *r as u8 == code)
+    MoveReason::ALL.into_iter().find(|r| *r as u8 == code)
 }

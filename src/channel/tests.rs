@@ -21,7 +21,8 @@ fn notices() -> impl Strategy<Value = Notice> {
         Just(MoveReason::LlcTaken),
         Just(MoveReason::Return),
         Just(MoveReason::Spread),
-        Just(MoveReason::Mask)
+        Just(MoveReason::Mask),
+        Just(MoveReason::Exchange)
     ];
     prop_oneof![
         (pid(), any::<u16>(), proptest::collection::vec(any::<u8>(), 0..40), cpu())

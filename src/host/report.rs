@@ -232,6 +232,7 @@ fn why_words(why: MoveReason) -> &'static str {
         MoveReason::Return => "back to its first LLC",
         MoveReason::Spread => "for an even spread",
         MoveReason::Mask => "its affinity mask changed",
+        MoveReason::Exchange => "nearer to its client, in exchange",
     }
 }
 

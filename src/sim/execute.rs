@@ -171,8 +171,7 @@ impl Machine {
         let held_up = self.queued.take_turn(begun, &self.costs);
         self.totals.ring_wait_ns += held_up;
         *spent += self.costs.wake_up + held_up;
-        let cpu = self.tasks[waker].cpu;
-        self.wake_later(waiter, Some(cpu), begun, self.now + *spent);
+        self.wake_later(waiter, Some(waker), begun, self.now + *spent);
         true
     }
 
@@ -190,7 +189,7 @@ impl Machine {
         self.tasks.push(task);
         self.note_process(child, parent, comm);
         let at = self.now + *spent;
-        self.wake_later(child, Some(cpu), at, at);
+        self.wake_later(child, Some(parent), at, at);
     }
 
     fn exit(&mut self, task: TaskId) -> After {

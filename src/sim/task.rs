@@ -84,8 +84,8 @@ pub struct Task {
     pub woken_at: Option<Ns>,
     /// When it sent a request that is not answered yet.
     pub sent_at: Option<Ns>,
-    /// The CPU whose task woke it; `None` if a timer did.
-    pub waker: Option<CpuId>,
+    /// The thread that woke it and its CPU; `None` if a timer did.
+    pub waker: Option<(i32, CpuId)>,
     pub waits_since: Ns,
     pub state_since: Ns,
     pub began: Ns,

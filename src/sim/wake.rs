@@ -6,14 +6,14 @@ use super::machine::Machine;
 use super::task::{State, TaskId, tid_of};
 use crate::cpumask::CpuMask;
 use crate::event::{Cause, Runnable};
-use crate::ids::{CpuId, Ns, Tid};
+use crate::ids::{Ns, Tid};
 
 impl Machine {
-    /// `task` is woken, by a timer or by what runs on the CPU `waker`: begun at `begun`, and it becomes runnable at `at`.
-    pub(super) fn wake_later(&mut self, task: TaskId, waker: Option<CpuId>, begun: Ns, at: Ns) {
+    /// `task` is woken, by a timer or by the running task `waker`: begun at `begun`, and it becomes runnable at `at`.
+    pub(super) fn wake_later(&mut self, task: TaskId, waker: Option<TaskId>, begun: Ns, at: Ns) {
         self.tasks[task].state = State::Waking;
         self.tasks[task].woken_at = Some(begun);
-        self.tasks[task].waker = waker;
+        self.tasks[task].waker = waker.map(|w| (tid_of(w), self.tasks[w].cpu));
         self.events.push(at, Event::Wake(task));
     }
 
@@ -72,6 +72,7 @@ impl Machine {
             since_wakeup_ns: t.exec_runtime,
             stint_ns: t.stop_ts.saturating_sub(t.start_ts),
             started: t.start_ts,
+            waker: t.waker.filter(|_| wake_up).map(|(tid, _)| Tid(tid)),
             weight: t.weight,
             generation: t.enq_cnt + 1,
         };

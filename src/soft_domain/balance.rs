@@ -9,8 +9,9 @@ use crate::queue::{NONE, Slot};
 /// that a burst of short tasks has gone by then.)
 const LASTS: Ns = 40 * MS;
 
-/// A process is cramped if it is sent to somebody's home in more than one of three wake-ups: each adds 2, any other takes
-/// 1 away, and at this sum it looks for another LLC. (A guess: some ms of a busy client.)
+/// A process is cramped if it is sent to somebody's home in more than one of three wake-ups (one of two beside its
+/// partner): each adds 2 (1), any other takes 1 away, and at this sum it looks for another LLC. (A guess: some ms of a
+/// busy client.)
 const CRAMPED: u8 = 8;
 
 /// Tasks of a queue that are looked at for one that may move.
@@ -58,11 +59,13 @@ impl SoftDomain {
             return;
         }
         let on_home = self.domains.homes_on(cpu) > 0;
+        // Whose partner lives elsewhere goes first.
+        let more = if on_home && self.is_with_partner(task.process) { 1 } else { 2 };
         let process = self.domains.processes.get_mut(task.process);
         if process.instance.is_some() || process.kthread || process.threads > 1 {
             return;
         }
-        process.cramped = if on_home { process.cramped + 2 } else { process.cramped.saturating_sub(1) };
+        process.cramped = if on_home { process.cramped + more } else { process.cramped.saturating_sub(1) };
         let Some(llc) = process.llc.filter(|_| process.cramped >= CRAMPED) else { return };
         process.cramped = 0;
         let open = task.allowed.and(self.topology.cpus()).minus(self.domains.home_mask());
@@ -79,20 +82,24 @@ impl SoftDomain {
     }
 
     /// The oldest waiting task that has its process for itself, is no instance, is not on its way yet, and may use the other
-    /// LLC.
+    /// LLC; rather one that has no partner here.
     fn movable(&self, from: LlcId, to: LlcId) -> Option<Slot> {
         let mut next = self.queues.oldest(from.index());
+        let mut second = None;
         for _ in 0..LOOK {
-            let slot = next?;
+            let Some(slot) = next else { break };
             let task = self.tasks.get(slot);
             if task.process != NONE && task.allowed.intersects(self.topology.llc_cpus(to)) {
                 let process = self.domains.processes.get(task.process);
                 if process.instance.is_none() && process.threads <= 1 && !process.kthread && process.llc == Some(from) {
-                    return Some(slot);
+                    if !self.is_with_partner(task.process) {
+                        return Some(slot);
+                    }
+                    second = second.or(Some(slot));
                 }
             }
             next = self.queues.newer(slot);
         }
-        None
+        second
     }
 }

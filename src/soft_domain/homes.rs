@@ -32,7 +32,7 @@ impl SoftDomain {
         let process = self.domains.processes.get_mut(slot);
         process.comm = comm;
         // Another program: what it was is no guide to where it should be.
-        process.llc = None;
+        (process.llc, process.votes, process.cramped) = (None, 0, 0);
         let service = self.settings.services.iter().position(|p| p.matches(&comm, &exe)).filter(|_| !process.kthread);
         match (service, process.instance) {
             (Some(service), None) => self.adopt(now, slot, service as u16, out),
@@ -107,7 +107,7 @@ impl SoftDomain {
         }
     }
 
-    fn move_home(&mut self, now: Ns, slot: Slot, to: CpuId, why: MoveReason, out: &mut Answers) {
+    pub(super) fn move_home(&mut self, now: Ns, slot: Slot, to: CpuId, why: MoveReason, out: &mut Answers) {
         let process = self.domains.processes.get(slot);
         let Some(instance) = process.instance else { return };
         let from = instance.home;
@@ -164,7 +164,7 @@ impl SoftDomain {
         self.domains.choose_in(&self.topology, llc, allowed, |c| self.cpus.load(c))
     }
 
-    fn allowed(&self, slot: Slot) -> CpuMask {
+    pub(super) fn allowed(&self, slot: Slot) -> CpuMask {
         let pid = self.domains.processes.get(slot).pid;
         let mask = self.tasks.slot(pid.0).map(|t| self.tasks.get(t).allowed).filter(|m| !m.is_empty());
         mask.unwrap_or(CpuMask::ALL).and(self.topology.cpus())
@@ -173,18 +173,13 @@ impl SoftDomain {
     /// What an instance meets on its home, 1/1024 CPU: the load of others and the other homes there. Compare with
     /// [`Domains::cost`](crate::domain::Domains::cost).
     fn cost_here(&self, now: Ns, slot: Slot, home: CpuId) -> u32 {
-        let met = self.others_on(slot, home, now) + self.cpus.long_load(home);
-        self.domains.cost_of(self.domains.homes_on(home).saturating_sub(1), met)
-    }
-
-    /// What it would meet on `cpu`. Here and there those that run long count twice: they do not give way by themselves.
-    fn cost_there(&self, cpu: CpuId) -> u32 {
-        self.domains.cost(cpu, self.cpus.lasting_load(cpu) + self.cpus.long_load(cpu))
+        self.domains.cost_of(self.domains.homes_on(home).saturating_sub(1), self.others_on(slot, home, now))
     }
 
     fn is_better(&self, now: Ns, slot: Slot, cpu: CpuId) -> bool {
         let Some(instance) = self.domains.processes.get(slot).instance else { return false };
-        self.cost_there(cpu) + self.limits().home_margin <= self.cost_here(now, slot, instance.home)
+        let there = self.domains.cost(cpu, self.cpus.lasting_load(cpu));
+        there + self.limits().home_margin <= self.cost_here(now, slot, instance.home)
     }
 
     /// To the CPU of the LLC where it would meet least, if that is better by the margin, has been so for a while, and the
@@ -195,14 +190,15 @@ impl SoftDomain {
         let home = self.topology.domain(instance.home, self.settings.level);
         let cpus = self.topology.llc_cpus(self.llc_of(instance.home)).and(&self.allowed(slot)).minus(home);
         let homes = self.domains.homes_on(instance.home);
-        let cost = |c: CpuId| self.cost_there(c);
+        let cost = |c: CpuId| self.domains.cost(c, self.cpus.lasting_load(c));
         // Not onto a CPU that would then be home to more than this one is: two services on one CPU and none on the other
         // is worse than a stranger on either. Nor to one that its instance has just left: it may be restarting.
         let open = |c: &CpuId| self.domains.homes_on(*c) < homes && !self.domains.just_left(*c, now);
         let best = cpus.iter().filter(open).min_by_key(|c| (cost(*c), c.0));
         let best = best.filter(|c| self.is_better(now, slot, *c));
-        // Small differences must last; a hog at home is plain at once.
-        let plain = best.is_some_and(|c| cost(c) + 2 * limits.home_margin <= self.cost_here(now, slot, instance.home));
+        // Small differences must last; a hog at home is plain at once: what runs long counts twice, it does not give way.
+        let here = self.cost_here(now, slot, instance.home) + self.cpus.long_load(instance.home);
+        let plain = best.is_some_and(|c| cost(c) + self.cpus.long_load(c) + 2 * limits.home_margin <= here);
         let since = since(best.is_some(), instance.crowded_since, now);
         self.domains.update(slot, |i| i.crowded_since = since);
         let settled = instance.moved_at == 0 || now.saturating_sub(instance.moved_at) >= limits.home_settle_ns;

@@ -60,7 +60,11 @@ impl Call {
         match self {
             Call::Process(now, event) => process(*now, event, o),
             Call::Enqueue(now, r) => {
-                o.byte(if r.cause == Cause::Wakeup { ENQUEUE_WAKEUP } else { ENQUEUE_SLICE_END });
+                o.byte(match (r.cause, r.waker) {
+                    (Cause::Wakeup, Some(_)) => ENQUEUE_WOKEN,
+                    (Cause::Wakeup, None) => ENQUEUE_WAKEUP,
+                    (Cause::SliceEnd, _) => ENQUEUE_SLICE_END,
+                });
                 o.int(*now);
                 o.tid(r.tid);
                 o.cpu(r.cpu);
@@ -70,6 +74,7 @@ impl Call {
                 o.time(*now, r.started);
                 o.int(r.weight.into());
                 o.int(r.generation);
+                r.waker.filter(|_| r.cause == Cause::Wakeup).iter().for_each(|w| o.tid(*w));
             }
             Call::Observe(now, cpu, Spent { home_ns, other_ns, long_ns }) => {
                 o.byte(OBSERVE);
@@ -110,17 +115,18 @@ impl Call {
             EXIT | EXIT_LAST => {
                 Call::Process(now, ProcessEvent::Exit { tid: i.tid()?, pid: i.pid()?, last: kind == EXIT_LAST })
             }
-            ENQUEUE_WAKEUP | ENQUEUE_SLICE_END => {
+            ENQUEUE_WAKEUP | ENQUEUE_WOKEN | ENQUEUE_SLICE_END => {
                 let r = Runnable {
                     tid: i.tid()?,
                     cpu: i.cpu()?,
                     allowed: i.mask()?,
-                    cause: if kind == ENQUEUE_WAKEUP { Cause::Wakeup } else { Cause::SliceEnd },
+                    cause: if kind == ENQUEUE_SLICE_END { Cause::SliceEnd } else { Cause::Wakeup },
                     since_wakeup_ns: i.int()?,
                     stint_ns: i.int()?,
                     started: i.time(now)?,
                     weight: i.small()?,
                     generation: i.int()?,
+                    waker: if kind == ENQUEUE_WOKEN { Some(i.tid()?) } else { None },
                 };
                 Call::Enqueue(now, r)
             }
@@ -148,6 +154,8 @@ const OBSERVE: u8 = 8;
 const DISPATCH: u8 = 9;
 const DISPATCH_ASKED: u8 = 10;
 const RESTORE_HOME: u8 = 11;
+/// A wake-up with the thread that caused it.
+const ENQUEUE_WOKEN: u8 = 12;
 
 fn process(now: Ns, event: &ProcessEvent, o: &mut Out) {
     match event {

@@ -193,9 +193,6 @@ const LEFT: u8 = 2;
 const MOVED: u8 = 3;
 const DOMAIN: u8 = 4;
 
-const WHY: [MoveReason; 5] =
-    [MoveReason::LessLoaded, MoveReason::LlcTaken, MoveReason::Return, MoveReason::Spread, MoveReason::Mask];
-
 fn notice(o: &mut Out, n: &Notice) {
     match n {
         Notice::Adopted { pid, service, name, home } => {
@@ -235,7 +232,8 @@ fn take_notice(i: &mut In) -> Result<Notice, Bad> {
         LEFT => Notice::Left { pid, home: i.cpu()? },
         MOVED => {
             let (from, to, load, code) = (i.cpu()?, i.cpu()?, (i.small()?, i.small()?), i.byte()?);
-            let why = WHY.into_iter().find(|w| *w as u8 == code).ok_or(Bad("an unknown reason of a move"))?;
+            let why =
+                MoveReason::ALL.into_iter().find(|w| *w as u8 == code).ok_or(Bad("an unknown reason of a move"))?;
             Notice::Moved { pid, from, to, load, why }
         }
         DOMAIN => Notice::Domain { pid, llc: LlcId(i.small()?) },

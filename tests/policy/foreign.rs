@@ -52,7 +52,8 @@ fn runnable() -> impl Strategy<Value = Runnable> {
         |(tid, cpu, allowed, wakeup, since_wakeup_ns, stint_ns, started, weight, generation)| {
             let cause = if wakeup { Cause::Wakeup } else { Cause::SliceEnd };
             let tid = Tid(tid);
-            Runnable { tid, cpu, allowed, cause, since_wakeup_ns, stint_ns, started, weight, generation }
+            let waker = wakeup.then_some(Tid(weight as i32 % 8));
+            Runnable { tid, cpu, allowed, cause, since_wakeup_ns, stint_ns, started, waker, weight, generation }
         },
     )
 }
@@ -139,6 +140,7 @@ fn foreign_cpu(name: &str) {
         since_wakeup_ns: 0,
         stint_ns: 0,
         started: 0,
+        waker: None,
         weight: 100,
         generation: 1,
     };

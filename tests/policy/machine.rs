@@ -49,6 +49,7 @@ pub struct Task {
     since_wakeup: Ns,
     stint: Ns,
     started: Ns,
+    waker: Option<Tid>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -160,6 +161,7 @@ impl<P: Policy> Machine<P> {
             since_wakeup: 0,
             stint: 0,
             started: 0,
+            waker: None,
         };
         assert!(self.tasks.insert(tid, task).is_none(), "{tid} exists");
         if tell {
@@ -209,11 +211,16 @@ impl<P: Policy> Machine<P> {
     // --- What happens to tasks.
 
     pub fn wake(&mut self, tid: i32) {
+        self.wake_by(tid, None);
+    }
+
+    /// The task is woken by another one.
+    pub fn wake_by(&mut self, tid: i32, waker: Option<i32>) {
         let Some(t) = self.tasks.get_mut(&tid) else { return };
         if !matches!(t.state, State::Asleep(_)) {
             return;
         }
-        (t.left, t.since_wakeup) = (t.run, 0);
+        (t.left, t.since_wakeup, t.waker) = (t.run, 0, waker.map(Tid));
         self.enqueue(tid, Cause::Wakeup);
         let preempted = self.preempts.then(|| self.to_preempt(tid)).flatten();
         if let Some(cpu) = preempted {
@@ -288,6 +295,7 @@ impl<P: Policy> Machine<P> {
             since_wakeup_ns: t.since_wakeup,
             stint_ns: t.stint,
             started: t.started,
+            waker: t.waker.filter(|_| cause == Cause::Wakeup),
             weight: t.weight,
             generation: self.generation,
         };

@@ -4,6 +4,7 @@ mod every_policy;
 mod fairness;
 mod foreign;
 mod machine;
+mod partners;
 mod properties;
 mod script;
 mod spread;
