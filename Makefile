@@ -5,13 +5,14 @@ SETUP   = vm/setup.sh
 BIN     = $(CURDIR)/target/release/scx_soft_domain
 MACHINE = 8
 KERNEL  =
+FUZZ_SECONDS = 60
 GUEST   = vm/run $(if $(KERNEL),--kernel $(KERNEL)) --machine $(MACHINE) --env BIN=$(BIN)
 
 # Scenarios that count; those that compare times, and the long forms, are in `make scenarios`: they want a quiet machine.
 # `placement` is there too for now: on a busy host a home moves in some runs (stolen time makes clients look long-running).
 COUNTED = smt churn calls gauntlet
 
-.PHONY: help run test lint unit guest-test scenarios compare vm-shell setup build
+.PHONY: help run test lint unit guest-test scenarios compare bench fuzz vm-shell setup build
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -52,6 +53,15 @@ compare: ## the service and latency figures beside the kernel's default and its 
 	@$(SETUP) build guest loads peers kernel $(KERNEL)
 	cargo build --release --quiet
 	BIN=$(BIN) vm/compare $(if $(KERNEL),--kernel $(KERNEL)) $(ARGS)
+
+bench: ## policy: time and instructions per event (benches/script/mod.rs says what one is); simulator: events/s
+	@$(SETUP) build bench
+	@cargo bench --quiet --bench policy -- --quiet --noplot 2>/dev/null
+	@cargo bench --quiet --bench instructions
+
+fuzz: ## fuzz what reads foreign input, FUZZ_SECONDS=60 for each target (FUZZ='workload': some)
+	@$(SETUP) build fuzz
+	fuzz/run $(FUZZ_SECONDS) $(FUZZ)
 
 vm-shell: ## a shell in a guest of 8 CPUs
 	@$(SETUP) build guest loads kernel

@@ -11,15 +11,20 @@ use crate::topology::Topology;
 /// none of them seem free. (A guess.)
 const SLOW: u64 = 8;
 
-/// One CPU.
-#[derive(Clone, Copy, Debug)]
-struct Cpu {
+/// How busy a CPU is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Loads {
     /// Load by tasks whose home it is, by all others, and by those of them that run long.
     home: Load,
     other: Load,
     long: Load,
     /// All load, forgotten more slowly.
     slow: Load,
+}
+
+/// What a CPU was given: few bytes, for all CPUs of an LLC are looked at again and again.
+#[derive(Clone, Copy, Debug)]
+struct Given {
     /// The task that was sent to run, [`NONE`] when it has come back or the CPU fell idle.
     current: Slot,
     /// When it was sent.
@@ -29,32 +34,33 @@ struct Cpu {
 }
 
 /// All CPUs, by number.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Cpus {
-    cpus: Vec<Cpu>,
+    given: Vec<Given>,
+    loads: Vec<Loads>,
     /// CPUs with a current task: those to look at when they turn out to be idle.
     occupied: CpuMask,
+    /// CPUs behind whose current task nobody waits any more.
+    unqueued: CpuMask,
     half_life: Ns,
 }
 
 impl Cpus {
     /// All idle and unloaded.
     pub fn new(topology: &Topology, half_life: Ns) -> Self {
-        let cpu = Cpu {
-            home: Load::default(),
-            other: Load::default(),
-            long: Load::default(),
-            slow: Load::default(),
-            current: NONE,
-            since: 0,
-            behind: NONE,
-        };
-        Cpus { cpus: vec![cpu; topology.cpu_slots()], occupied: CpuMask::EMPTY, half_life }
+        let slots = topology.cpu_slots();
+        Cpus {
+            given: vec![Given { current: NONE, since: 0, behind: NONE }; slots],
+            loads: vec![Loads::default(); slots],
+            occupied: CpuMask::EMPTY,
+            unqueued: CpuMask::EMPTY,
+            half_life,
+        }
     }
 
     /// `slot` was sent to `cpu` to run next.
     pub fn sent(&mut self, cpu: CpuId, slot: Slot, now: Ns) {
-        if let Some(c) = self.cpus.get_mut(cpu.index()) {
+        if let Some(c) = self.given.get_mut(cpu.index()) {
             (c.current, c.since) = (slot, now);
             self.occupied.set(cpu);
         }
@@ -62,18 +68,22 @@ impl Cpus {
 
     /// `slot` was sent to `cpu` to wait behind its current task.
     pub fn sent_behind(&mut self, cpu: CpuId, slot: Slot) {
-        if let Some(c) = self.cpus.get_mut(cpu.index()) {
+        if let Some(c) = self.given.get_mut(cpu.index()) {
             c.behind = slot;
         }
     }
 
     /// `slot`, last sent to `cpu`, came back.
     pub fn came_back(&mut self, cpu: CpuId, slot: Slot, now: Ns) {
-        let Some(c) = self.cpus.get_mut(cpu.index()) else { return };
+        let Some(c) = self.given.get_mut(cpu.index()) else { return };
+        let behind = c.behind;
         if c.current == slot {
             (c.current, c.since) = (std::mem::replace(&mut c.behind, NONE), now);
         } else if c.behind == slot {
             c.behind = NONE;
+        }
+        if c.behind != behind {
+            self.unqueued.set(cpu);
         }
         if c.current == NONE {
             self.occupied.clear(cpu);
@@ -83,7 +93,7 @@ impl Cpus {
     /// How `cpu` has spent its time since the last observation.
     pub fn observe(&mut self, now: Ns, cpu: CpuId, spent: &Spent) {
         let half_life = self.half_life;
-        if let Some(c) = self.cpus.get_mut(cpu.index()) {
+        if let Some(c) = self.loads.get_mut(cpu.index()) {
             c.home.advance(now, spent.home_ns, half_life);
             c.other.advance(now, spent.other_ns, half_life);
             c.long.advance(now, spent.long_ns, half_life);
@@ -100,7 +110,10 @@ impl Cpus {
 
     /// Forgets what `cpu` was given.
     pub fn vacate(&mut self, cpu: CpuId) {
-        if let Some(c) = self.cpus.get_mut(cpu.index()) {
+        if let Some(c) = self.given.get_mut(cpu.index()) {
+            if c.behind != NONE {
+                self.unqueued.set(cpu);
+            }
             (c.current, c.behind) = (NONE, NONE);
             self.occupied.clear(cpu);
         }
@@ -108,40 +121,46 @@ impl Cpus {
 
     /// `cpu` has done with its current task; the one that waits behind it is next.
     pub fn next_begins(&mut self, cpu: CpuId, now: Ns) {
-        if let Some(c) = self.cpus.get_mut(cpu.index()).filter(|c| c.behind != NONE) {
+        if let Some(c) = self.given.get_mut(cpu.index()).filter(|c| c.behind != NONE) {
             (c.current, c.since) = (std::mem::replace(&mut c.behind, NONE), now);
+            self.unqueued.set(cpu);
         }
+    }
+
+    /// CPUs behind whose current task somebody waited, and nobody does since then; forgotten by asking.
+    pub fn take_unqueued(&mut self) -> CpuMask {
+        if self.unqueued.is_empty() { CpuMask::EMPTY } else { std::mem::take(&mut self.unqueued) }
     }
 
     /// The current task and when it was sent.
     pub fn current(&self, cpu: CpuId) -> Option<(Slot, Ns)> {
-        self.cpus.get(cpu.index()).filter(|c| c.current != NONE).map(|c| (c.current, c.since))
+        self.given.get(cpu.index()).filter(|c| c.current != NONE).map(|c| (c.current, c.since))
     }
 
     /// Whether a task waits behind the current one.
     pub fn has_behind(&self, cpu: CpuId) -> bool {
-        self.cpus.get(cpu.index()).is_some_and(|c| c.behind != NONE)
+        self.given.get(cpu.index()).is_some_and(|c| c.behind != NONE)
     }
 
     /// Load of `cpu` by tasks whose home it is, as of its last observation: 1024 = always busy. It does not decay until
     /// the next one: a busy CPU would seem less so just before it.
     pub fn home_load(&self, cpu: CpuId) -> u32 {
-        self.cpus.get(cpu.index()).map_or(0, |c| c.home.last())
+        self.loads.get(cpu.index()).map_or(0, |c| c.home.last())
     }
 
     /// Load of `cpu` by all other tasks.
     pub fn other_load(&self, cpu: CpuId) -> u32 {
-        self.cpus.get(cpu.index()).map_or(0, |c| c.other.last())
+        self.loads.get(cpu.index()).map_or(0, |c| c.other.last())
     }
 
     /// Load of `cpu` by tasks that run long and have no home there.
     pub fn long_load(&self, cpu: CpuId) -> u32 {
-        self.cpus.get(cpu.index()).map_or(0, |c| c.long.last())
+        self.loads.get(cpu.index()).map_or(0, |c| c.long.last())
     }
 
     /// What one who comes to stay must reckon with: the load now or that of the last while, whichever is more.
     pub fn lasting_load(&self, cpu: CpuId) -> u32 {
-        self.load(cpu).max(self.cpus.get(cpu.index()).map_or(0, |c| c.slow.last()))
+        self.load(cpu).max(self.loads.get(cpu.index()).map_or(0, |c| c.slow.last()))
     }
 
     /// All of it.

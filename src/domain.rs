@@ -68,7 +68,7 @@ pub struct Instance {
 }
 
 /// All processes, and how many homes each CPU has.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Domains {
     /// By pid.
     pub processes: Table<Process>,

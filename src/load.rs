@@ -53,6 +53,10 @@ impl Load {
 }
 
 fn decayed(value: u64, span: Ns, half_life: Ns) -> u64 {
+    // Most of the time of most machines: no load, or none of the span.
+    if value == 0 || span == 0 {
+        return value;
+    }
     let half_life = half_life.max(32);
     let whole = span / half_life;
     if whole >= 40 {

@@ -25,7 +25,7 @@ use soft_domain::host::journal::{self, Journal, plain};
 use soft_domain::host::preflight::{self, Roots, checks, first_failure};
 use soft_domain::host::scan;
 use soft_domain::host::supervisor::{Plan, supervise};
-use soft_domain::host::sysfs::read_topology;
+use soft_domain::host::sysfs::{SaveError, read_topology, save_topology};
 use soft_domain::options::{self, Command, Options, Parsed};
 use soft_domain::trace::header::Header;
 use soft_domain::trace::recording::Recording;
@@ -60,7 +60,8 @@ fn run(args: &[OsString]) -> Result<(), Failure> {
     }
     match &options.command {
         None => host(&options, args),
-        Some(Command::Check { sysroot }) => check(sysroot.as_deref()),
+        Some(Command::Check { sysroot, save_topology: Some(to) }) => save(sysroot.as_deref(), to),
+        Some(Command::Check { sysroot, save_topology: None }) => check(sysroot.as_deref()),
         Some(Command::Dispatch { channel_fd, record_fd }) => {
             dispatch::main(&options, *channel_fd, *record_fd);
             Ok(())
@@ -180,6 +181,17 @@ fn check(sysroot: Option<&Path>) -> Result<(), Failure> {
         }
     }
     first_failure(&checks).map_or(Ok(()), |f| Err(f.clone()))
+}
+
+/// `check --save-topology`: the tree, and a copy of what it was read from.
+fn save(sysroot: Option<&Path>, to: &Path) -> Result<(), Failure> {
+    let (topology, files) = save_topology(sysroot.unwrap_or(Roots::default().sys), to).map_err(|e| {
+        let exit = if matches!(e, SaveError::Read(_)) { Exit::Unfit } else { Exit::Usage };
+        Failure::new(exit, e.to_string())
+    })?;
+    plain(topology.to_string().trim_end());
+    plain(format_args!("\nsaved in {} ({files} small files); see check --help for its use", to.display()));
+    Ok(())
 }
 
 /// The topology as the shim's own start reads it, where a failure would be a panic.

@@ -89,14 +89,24 @@ pub struct Options {
     pub command: Option<Command>,
 }
 
+const SAVE_EXAMPLE: &str = "\
+Try policies on a machine that you cannot reach:
+  there$ scx_soft_domain check --save-topology big-machine     # a folder of small text files; send it
+  here$  scx_soft_domain check --sysroot big-machine           # the same tree
+  here$  sdlab sim --topology-from big-machine";
+
 /// What to do instead of scheduling.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
     /// Print the topology, and whether this machine can run the scheduler
+    #[command(after_help = SAVE_EXAMPLE)]
     Check {
         /// Read another machine's sysfs: a captured /sys, or a folder that holds sys or devices
         #[arg(long, value_name = "DIR")]
         sysroot: Option<PathBuf>,
+        /// Copy what describes the topology into a new or empty folder, to look at it elsewhere
+        #[arg(long, value_name = "DIR")]
+        save_topology: Option<PathBuf>,
     },
     /// The dispatch process: started by the host process, not by people.
     #[command(hide = true)]

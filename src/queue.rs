@@ -38,13 +38,15 @@ const OUT: Node = Node {
 #[derive(Clone, Copy, Debug)]
 struct Queue {
     root: Slot,
+    /// The leftmost of the tree: asked for far more often than it changes.
+    first: Slot,
     oldest: Slot,
     newest: Slot,
     len: u32,
 }
 
 /// All queues of a policy and the slots that they order.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Queues {
     nodes: Vec<Node>,
     queues: Vec<Queue>,
@@ -57,7 +59,7 @@ impl Queues {
     pub fn new(queues: usize, slots: usize) -> Self {
         Queues {
             nodes: vec![OUT; slots],
-            queues: vec![Queue { root: NONE, oldest: NONE, newest: NONE, len: 0 }; queues],
+            queues: vec![Queue { root: NONE, first: NONE, oldest: NONE, newest: NONE, len: 0 }; queues],
             arrivals: 0,
             len: 0,
         }
@@ -99,6 +101,10 @@ impl Queues {
         let mix = (arrival ^ u64::from(slot) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.nodes[slot as usize] =
             Node { queue: queue as u32, deadline, arrival, priority: (mix >> 32) as u32, ..OUT };
+        let first = self.queues[queue].first;
+        if first == NONE || self.before(slot, first) {
+            self.queues[queue].first = slot;
+        }
         self.attach(queue, slot);
         let q = &mut self.queues[queue];
         let newest = std::mem::replace(&mut q.newest, slot);
@@ -115,6 +121,9 @@ impl Queues {
     /// Takes `slot` out of its queue; nothing happens if it is in none.
     pub fn remove(&mut self, slot: Slot) {
         let Some(queue) = self.queue_of(slot) else { return };
+        if self.queues[queue].first == slot {
+            self.queues[queue].first = self.next(slot).unwrap_or(NONE);
+        }
         self.detach(queue, slot);
         let Node { older, newer, .. } = self.nodes[slot as usize];
         let q = &mut self.queues[queue];
@@ -137,8 +146,7 @@ impl Queues {
 
     /// The slot with the earliest deadline.
     pub fn first(&self, queue: usize) -> Option<Slot> {
-        let root = self.queues.get(queue)?.root;
-        (root != NONE).then(|| self.leftmost(root))
+        self.queues.get(queue).map(|q| q.first).filter(|s| *s != NONE)
     }
 
     /// The next slot of the same queue by deadline.

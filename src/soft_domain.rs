@@ -15,6 +15,7 @@ mod balance;
 mod homes;
 mod partner;
 mod place;
+mod task;
 
 use crate::cpumask::CpuMask;
 use crate::cpus::Cpus;
@@ -29,6 +30,7 @@ use crate::service::Pattern;
 use crate::stats::{Counter, Counters};
 use crate::table::Table;
 use crate::topology::{Level, Topology};
+use task::{Reach, Task};
 
 /// What the policy is made from.
 #[derive(Clone, Debug)]
@@ -49,45 +51,14 @@ impl Default for Settings {
     }
 }
 
-/// A thread that we have seen runnable.
-#[derive(Clone, Copy, Debug, Default)]
-struct Task {
-    tid: Tid,
-    process: Slot,
-    /// Last CPU it ran on.
-    cpu: CpuId,
-    allowed: CpuMask,
-    generation: u64,
-    weight: u32,
-    cause: Option<Cause>,
-    enqueued_at: Ns,
-    /// When it was last sent to a CPU.
-    sent_at: Ns,
-    /// CPU time at nice 0 that it has had, on the clock of `clock_of`, ns.
-    vtime: u64,
-    clock_of: LlcId,
-    /// Start of its last charged stint.
-    started: u64,
-    /// CPU time since its last wake-up that is charged already, ns.
-    charged: Ns,
-    /// Usual run time between sleeps, ns.
-    burst: Ns,
-    hint: Option<Hint>,
-}
-
-impl Task {
-    /// log2 of its run time between sleeps, us: small = urgent.
-    fn rank(&self) -> u8 {
-        (self.burst.max(self.charged) >> 10).checked_ilog2().unwrap_or(0) as u8
-    }
-}
-
 /// See the head of this file.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct SoftDomain {
     topology: Topology,
     settings: Settings,
     tasks: Table<Task>,
+    /// By slot of a task: its affinity mask, if that is narrow. Apart from the tasks, for it is as large and seldom needed.
+    masks: Vec<CpuMask>,
     domains: Domains,
     cpus: Cpus,
     /// Queue numbers: LLCs first, then one per CPU number for tasks that have only that CPU.
@@ -99,6 +70,13 @@ pub struct SoftDomain {
     /// LLCs, and CPUs, whose queue has a task.
     waiting_llcs: CpuMask,
     waiting_cpus: CpuMask,
+    /// LLCs whose waiting tasks can go nowhere until a CPU there is free, or something else changes: see `place.rs`.
+    settled: CpuMask,
+    /// By LLC: the one task that came into its queue after it was settled, or [`NONE`].
+    newcomer: Vec<Slot>,
+    /// Before these no task can have waited longer than the age bound, or long enough to leave its LLC.
+    overdue_due: Ns,
+    spill_due: Ns,
     /// When the homes are looked at next.
     homes_due: Ns,
     /// When CPUs are next looked through for slices that are over.
@@ -118,6 +96,7 @@ impl SoftDomain {
         let slots = settings.max_tasks;
         SoftDomain {
             tasks: Table::new(slots),
+            masks: vec![CpuMask::EMPTY; slots],
             domains: Domains::new(topology, slots),
             cpus: Cpus::new(topology, settings.limits.load_half_life_ns),
             queues: Queues::new(topology.nr_llcs() + topology.cpu_slots(), slots),
@@ -125,6 +104,10 @@ impl SoftDomain {
             promised: vec![Load::default(); topology.nr_llcs()],
             waiting_llcs: CpuMask::EMPTY,
             waiting_cpus: CpuMask::EMPTY,
+            settled: CpuMask::EMPTY,
+            newcomer: vec![NONE; topology.nr_llcs()],
+            overdue_due: 0,
+            spill_due: 0,
             homes_due: 0,
             expired_due: 0,
             began_at: 0,
@@ -168,19 +151,24 @@ impl SoftDomain {
     }
 
     /// The LLC whose queue the task waits in: its domain's, unless its mask excludes that.
-    fn queue_llc(&self, task: &Task) -> LlcId {
+    fn queue_llc(&self, task: &Task, allowed: &CpuMask) -> LlcId {
         let own = self.llc_of(task.cpu);
         if task.process == NONE {
             return own;
         }
         let process = self.domains.processes.get(task.process);
         let domain = process.instance.map(|i| self.llc_of(i.home)).or(process.llc).unwrap_or(own);
-        if self.topology.llc_cpus(domain).intersects(&task.allowed) { domain } else { own }
+        let open = task.reach == Reach::Anywhere || self.topology.llc_cpus(domain).intersects(allowed);
+        if open { domain } else { own }
     }
 
     fn wait(&mut self, queue: usize, slot: Slot, deadline: u64) {
+        let settled = queue < self.topology.nr_llcs() && self.settled.has(CpuId(queue as u16));
         self.queues.insert(queue, slot, deadline);
         self.note_waiting(queue);
+        if settled {
+            self.expect(LlcId(queue as u16), slot);
+        }
     }
 
     fn unwait(&mut self, slot: Slot) {
@@ -194,41 +182,22 @@ impl SoftDomain {
         let llcs = self.topology.nr_llcs();
         let (mask, bit) =
             if queue < llcs { (&mut self.waiting_llcs, queue) } else { (&mut self.waiting_cpus, queue - llcs) };
+        let bit = CpuId(bit as u16);
         if self.queues.is_empty(queue) {
-            mask.clear(CpuId(bit as u16));
+            mask.clear(bit);
         } else {
-            mask.set(CpuId(bit as u16));
+            mask.set(bit);
         }
-    }
-
-    /// Run time since the last charge, ns. The shim tells the time since the last wake-up, which is 0 again at the
-    /// next one, and the last stint.
-    fn charge(task: &mut Task, r: &Runnable) -> Ns {
-        let ran_again = r.started != task.started;
-        let ran = match r.cause {
-            Cause::SliceEnd => r.since_wakeup_ns.saturating_sub(task.charged),
-            Cause::Wakeup if ran_again => r.stint_ns,
-            Cause::Wakeup => 0,
-        };
-        task.started = r.started;
-        match r.cause {
-            Cause::SliceEnd => task.charged = r.since_wakeup_ns,
-            Cause::Wakeup => {
-                if ran_again {
-                    // Weight 1/4: a task changes class within a few wake-ups. (A guess.)
-                    let last = task.charged.saturating_add(ran);
-                    task.burst = task.burst / 4 * 3 + last / 4;
-                }
-                task.charged = 0;
-            }
-        }
-        ran
+        let llc = if queue < llcs { bit } else { CpuId(self.llc_of(bit).0) };
+        self.settled.clear(llc);
     }
 
     /// Virtual deadline: virtual start plus what it usually runs, at most one slice, by weight. Earliest deadline
     /// first with a bound on the credit of sleepers, after EEVDF (Stoica and Abdel-Wahab, 1995).
     fn deadline(&mut self, now: Ns, task: &mut Task, llc: LlcId, ran: Ns) -> u64 {
-        let by_weight = |ns: Ns| ns.saturating_mul(100) / u64::from(task.weight.max(1));
+        let weight = u64::from(task.weight.max(1));
+        // Without a division for the usual weight.
+        let by_weight = |ns: Ns| if weight == 100 { ns.min(u64::MAX / 100) } else { ns.saturating_mul(100) / weight };
         let Limits { slice_ns, slice_min_ns, lag_ns, .. } = *self.limits();
         let clock = self.clocks.get(llc.index()).copied().unwrap_or(0);
         let from = self.clocks.get(task.clock_of.index()).copied().unwrap_or(0);
@@ -348,6 +317,7 @@ impl SoftDomain {
 
 impl Policy for SoftDomain {
     fn process(&mut self, now: Ns, event: &ProcessEvent, out: &mut Answers) {
+        self.settled = CpuMask::EMPTY;
         match *event {
             ProcessEvent::Thread { tid, pid, comm, kthread, .. } => {
                 let Some(process) = self.domains.process(pid) else { return };
@@ -397,8 +367,8 @@ impl Policy for SoftDomain {
 
     fn enqueue(&mut self, now: Ns, r: &Runnable, out: &mut Answers) {
         self.counters.add(Counter::Enqueued);
-        let fresh = Task { tid: r.tid, process: NONE, weight: 100, ..Task::default() };
-        let Some(slot) = self.tasks.slot_or_insert(r.tid.0, fresh) else {
+        let fresh = || Task { tid: r.tid, process: NONE, weight: 100, ..Task::default() };
+        let Some(slot) = self.tasks.slot(r.tid.0).or_else(|| self.tasks.slot_or_insert(r.tid.0, fresh())) else {
             // No room: it runs where it was, without a domain.
             self.counters.add(Counter::TasksLost);
             self.send_untracked(now, r, out);
@@ -408,19 +378,26 @@ impl Policy for SoftDomain {
             self.counters.add(Counter::Superseded);
             self.unwait(slot);
         }
-        let usable = r.allowed.and(self.topology.cpus());
-        let Some(first) = usable.first() else {
+        let cpus = self.topology.cpus();
+        let anywhere = cpus.is_subset_of(&r.allowed);
+        if !anywhere && !r.allowed.intersects(cpus) {
             // Only CPUs that came online after we looked: no queue of ours leads there.
             self.send_untracked(now, r, out);
             return;
-        };
+        }
+        let only = if anywhere { cpus.only() } else { r.allowed.and(cpus).only() };
         let mut task = *self.tasks.get(slot);
-        let ran = Self::charge(&mut task, r);
+        let ran = task.charge(r);
         self.cpus.came_back(r.cpu, slot, now);
-        (task.cpu, task.allowed, task.generation, task.weight) = (r.cpu, r.allowed, r.generation, r.weight);
+        (task.cpu, task.generation, task.weight) = (r.cpu, r.generation, r.weight);
+        task.reach = if anywhere { Reach::Anywhere } else { Reach::Narrow };
+        if !anywhere {
+            self.masks[slot as usize] = r.allowed;
+        }
         (task.cause, task.enqueued_at) = (Some(r.cause), now);
         if task.process == NONE {
             task.process = self.domains.process(Pid(r.tid.0)).unwrap_or(NONE);
+            self.settled = CpuMask::EMPTY;
         }
         if task.process != NONE {
             let half_life = self.limits().load_half_life_ns;
@@ -431,23 +408,31 @@ impl Policy for SoftDomain {
                 let at_home = self.topology.domain(home, level).has(r.cpu);
                 self.counters.add(if at_home { Counter::HomeRuns } else { Counter::AwayRuns });
             }
-            if self.domains.processes.get(task.process).pid.0 == r.tid.0 {
-                self.follow_mask(now, task.process, &r.allowed, out);
+            let Process { pid, instance, threads, .. } = *self.domains.processes.get(task.process);
+            if let Some(instance) = instance {
+                if threads > 1 {
+                    // Its load has changed, which another thread of it may wait for.
+                    self.settled.clear(CpuId(self.llc_of(instance.home).0));
+                }
+                if pid.0 == r.tid.0 && (!anywhere || instance.restricted) {
+                    self.follow_mask(now, task.process, &r.allowed, out);
+                }
             }
         }
         if let (Some(waker), true) = (r.waker, task.process != NONE) {
             self.note_waker(now, task.process, waker, out);
         }
-        let llc = self.queue_llc(&task);
+        let llc = self.queue_llc(&task, &r.allowed);
         let deadline = self.deadline(now, &mut task, llc, ran);
         *self.tasks.get_mut(slot) = task;
-        let queue = if usable == CpuMask::of(first) { self.pinned_queue(first) } else { llc.index() };
+        let queue = only.map_or(llc.index(), |cpu| self.pinned_queue(cpu));
         self.wait(queue, slot, deadline);
         self.hint(slot, now, out);
     }
 
     fn observe(&mut self, now: Ns, cpu: CpuId, spent: &Spent) {
         self.cpus.observe(now, cpu, spent);
+        self.settled.clear(CpuId(self.llc_of(cpu).0));
     }
 
     fn dispatch(&mut self, now: Ns, ready: &Ready, out: &mut Answers) {

@@ -4,20 +4,26 @@ use crate::queue::{NONE, Slot};
 
 /// Items in slots, found by a positive id. Open addressing with linear probing and backward-shift deletion, so that
 /// there are no tombstones and the same events always give the same slots.
-#[derive(Debug)]
+///
+/// What works together is near together, since each page that a turn touches costs it: slots are given from the lowest
+/// on, and ids that differ only in their last bits, as those of a service that was just started, are side by side in
+/// the index.
+#[derive(Clone, Debug)]
 pub struct Table<T> {
-    index: Vec<Slot>,
-    ids: Vec<i32>,
+    /// An id and its slot; [`NONE`] = an empty place.
+    index: Vec<(i32, Slot)>,
     items: Vec<T>,
     free: Vec<Slot>,
 }
+
+/// Last bits of an id that the hash leaves alone: 16 places are two cache lines.
+const NEAR: u32 = 4;
 
 impl<T: Copy + Default> Table<T> {
     /// Room for `slots` items.
     pub fn new(slots: usize) -> Self {
         Table {
-            index: vec![NONE; (slots * 2).next_power_of_two().max(2)],
-            ids: vec![0; slots],
+            index: vec![(0, NONE); (slots * 2).next_power_of_two().max(2)],
             items: vec![T::default(); slots],
             free: (0..slots as Slot).rev().collect(),
         }
@@ -34,33 +40,34 @@ impl<T: Copy + Default> Table<T> {
     }
 
     fn place(&self, id: i32) -> usize {
-        let hash = (id as u32).wrapping_mul(0x9e37_79b1);
-        (hash >> 4) as usize & (self.index.len() - 1)
+        let id = id as u32;
+        let hash = (id >> NEAR).wrapping_mul(0x9e37_79b1) >> 8;
+        ((hash << NEAR) | (id & ((1 << NEAR) - 1))) as usize & (self.index.len() - 1)
     }
 
     /// Position in the index of `id`, or of the empty place where it would go.
     fn find(&self, id: i32) -> usize {
+        let mask = self.index.len() - 1;
         let mut at = self.place(id);
-        while self.index[at] != NONE && self.ids[self.index[at] as usize] != id {
-            at = (at + 1) & (self.index.len() - 1);
+        while self.index[at].1 != NONE && self.index[at].0 != id {
+            at = (at + 1) & mask;
         }
         at
     }
 
     /// The slot of `id`.
     pub fn slot(&self, id: i32) -> Option<Slot> {
-        Some(self.index[self.find(id)]).filter(|s| *s != NONE)
+        Some(self.index[self.find(id)].1).filter(|s| *s != NONE)
     }
 
     /// The slot of `id`, made with `item` if it is new; `None` when the table is full.
     pub fn slot_or_insert(&mut self, id: i32, item: T) -> Option<Slot> {
         let at = self.find(id);
-        if self.index[at] != NONE {
-            return Some(self.index[at]);
+        if self.index[at].1 != NONE {
+            return Some(self.index[at].1);
         }
         let slot = self.free.pop()?;
-        self.index[at] = slot;
-        self.ids[slot as usize] = id;
+        self.index[at] = (id, slot);
         self.items[slot as usize] = item;
         Some(slot)
     }
@@ -68,15 +75,15 @@ impl<T: Copy + Default> Table<T> {
     /// Forgets `id`; its slot may be given to another.
     pub fn remove(&mut self, id: i32) {
         let mut hole = self.find(id);
-        let slot = std::mem::replace(&mut self.index[hole], NONE);
+        let (_, slot) = std::mem::replace(&mut self.index[hole], (0, NONE));
         if slot == NONE {
             return;
         }
         self.free.push(slot);
         let mask = self.index.len() - 1;
         let mut at = (hole + 1) & mask;
-        while self.index[at] != NONE {
-            let home = self.place(self.ids[self.index[at] as usize]);
+        while self.index[at].1 != NONE {
+            let home = self.place(self.index[at].0);
             // Moves back unless its own place lies between the hole and where it is.
             if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
                 self.index.swap(hole, at);
@@ -103,9 +110,14 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
+    /// Two runs of neighbours that meet in an index of 64 places.
+    fn ids() -> impl Strategy<Value = i32> {
+        prop_oneof![1..30i32, 64..94i32]
+    }
+
     proptest! {
         #[test]
-        fn a_table_agrees_with_a_map(ops in proptest::collection::vec((any::<bool>(), 1..60i32), 0..400)) {
+        fn a_table_agrees_with_a_map(ops in proptest::collection::vec((any::<bool>(), ids()), 0..400)) {
             let mut table = Table::new(32);
             let mut model = BTreeMap::new();
             for (add, id) in ops {
@@ -119,7 +131,7 @@ mod tests {
                     table.remove(id);
                     model.remove(&id);
                 }
-                for id in 1..60 {
+                for id in (1..30).chain(64..94) {
                     prop_assert_eq!(table.slot(id).map(|s| *table.get(s)), model.get(&id).copied());
                 }
                 prop_assert_eq!(table.len(), model.len());

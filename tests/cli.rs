@@ -80,6 +80,25 @@ fn the_topology_of_this_machine_is_printed_as_a_tree() {
 }
 
 #[test]
+fn a_saved_topology_is_read_back_and_never_overwrites() {
+    let dir = tempfile::tempdir().unwrap();
+    let copy = dir.path().join("copy");
+    let copy = copy.to_str().unwrap();
+    let saved = run(&["check", "--save-topology", copy]);
+    assert_eq!(saved.status.code(), Some(0), "{}", String::from_utf8_lossy(&saved.stderr));
+    let (tree, end) = stdout(&saved).split_once("\nsaved in ").map(|(t, e)| (t.to_owned(), e.to_owned())).unwrap();
+    assert!(end.contains("small files"), "{end}");
+    let read = run(&["check", "--sysroot", copy]);
+    assert_eq!((read.status.code(), stdout(&read)), (Some(0), tree));
+    let mut sim = Command::new(env!("CARGO_BIN_EXE_sdlab"));
+    let sim = sim.args(["sim", "--duration", "10ms", "--topology-from", copy]).output().unwrap();
+    assert_eq!(sim.status.code(), Some(0), "{}", String::from_utf8_lossy(&sim.stderr));
+    refused(&["check", "--save-topology", copy], 2, "is not empty; name a new folder");
+    refused(&["check", "--save-topology", "/proc/no/folder"], 2, "cannot be written");
+    refused(&["check", "--sysroot", "/nonexistent", "--save-topology", "x"], 3, "cannot read the topology");
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_crash() {
     let mut child = Command::new(BIN).arg("--help").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());

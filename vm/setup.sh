@@ -2,7 +2,7 @@
 # Installs what building, the guests and their loads need. Repeatable, asks nothing, quick when all is there.
 #
 #   vm/setup.sh                     build, guest, kernel 6.18 and loads
-#   vm/setup.sh PART...             build guest loads peers lint, and kernel [SERIES], as in: guest kernel 7.3
+#   vm/setup.sh PART...             build guest loads peers lint bench fuzz, and kernel [SERIES], as in: guest kernel 7.3
 #
 # What is not a Debian package goes to $SDVM_CACHE (default: ~/.cache/scx_soft_domain), which clones share.
 set -euo pipefail
@@ -21,6 +21,8 @@ BUILD_PACKAGES=(clang-19 libclang-19-dev gcc libc6-dev libelf-dev zlib1g-dev lib
 GUEST_PACKAGES=(qemu-system-x86 kmod iproute2 python3 python3-venv libcap-ng-dev libseccomp-dev gcc libc6-dev pkg-config)
 LOAD_PACKAGES=(valkey-server valkey-tools stress-ng rt-tests linux-perf numactl bpftool util-linux procps)
 LINT_PACKAGES=(shellcheck)
+BENCH_PACKAGES=(valgrind)
+FUZZ_PACKAGES=(g++)
 
 # Missing or too old in Debian 12 itself: taken from its backports, all else from the release.
 FROM_BACKPORTS="qemu-* seabios ipxe-qemu valkey-*"
@@ -173,6 +175,8 @@ kernel() { # SERIES, as 6.18
 
 loads() { packages loads "${LOAD_PACKAGES[@]}"; }
 lint() { packages lint "${LINT_PACKAGES[@]}"; }
+bench() { packages bench "${BENCH_PACKAGES[@]}"; }
+fuzz() { packages fuzz "${FUZZ_PACKAGES[@]}"; }
 
 peers() {
     packages peers "${BUILD_PACKAGES[@]}"
@@ -195,11 +199,11 @@ lock setup
 [ $# -gt 0 ] || set -- build guest kernel loads
 while [ $# -gt 0 ]; do
     case $1 in
-    build | guest | loads | peers | lint) "$1" ;;
+    build | guest | loads | peers | lint | bench | fuzz) "$1" ;;
     kernel)
         if [[ ${2:-} =~ ^[0-9]+\.[0-9]+$ ]]; then shift; kernel "$1"; else kernel "$DEFAULT_KERNEL"; fi
         ;;
-    *) fail "unknown part '$1'; there are: build guest loads peers lint kernel [VERSION]" ;;
+    *) fail "unknown part '$1'; there are: build guest loads peers lint bench fuzz kernel [VERSION]" ;;
     esac
     shift
 done

@@ -14,9 +14,12 @@
 //! [`Topology::new`] then makes the levels nest.
 
 mod capacity;
+mod copy;
 mod files;
 mod groups;
 mod nodes;
+
+pub use copy::{SaveError, save_topology};
 
 use crate::cpumask::CpuMask;
 use crate::host::sysfs::files::Files;
@@ -88,17 +91,24 @@ impl std::error::Error for SysfsError {
 /// Reads the topology below `root`: normally `/sys`, or a folder that holds `devices/system` or
 /// `sys/devices/system` of another machine. For the host process, before the attach and at hotplug.
 pub fn read_topology(root: &Path) -> Result<Topology, SysfsError> {
+    read(&devices(root)?, &mut Files::default())
+}
+
+/// Where below `root` the devices are.
+fn devices(root: &Path) -> Result<PathBuf, SysfsError> {
     let devices = [root.join("devices"), root.join("sys/devices")].into_iter().find(|d| d.join("system/cpu").is_dir());
-    let devices = devices.ok_or_else(|| SysfsError::NoCpuFolder { root: root.to_path_buf() })?;
+    devices.ok_or_else(|| SysfsError::NoCpuFolder { root: root.to_path_buf() })
+}
+
+fn read(devices: &Path, files: &mut Files) -> Result<Topology, SysfsError> {
     let cpu_dir = devices.join("system/cpu");
     let node_dir = devices.join("system/node");
-    let mut files = Files::default();
     let mut notes = Vec::new();
 
-    let online = online(&cpu_dir, &mut files, &mut notes)?;
-    let nodes = nodes::read(&node_dir, &online, &mut files, &mut notes);
-    let groups = groups::read(&cpu_dir, &online, &nodes, &mut files, &mut notes);
-    let capacities = capacity::read(&devices, &online, &mut files, &mut notes);
+    let online = online(&cpu_dir, files, &mut notes)?;
+    let nodes = nodes::read(&node_dir, &online, files, &mut notes);
+    let groups = groups::read(&cpu_dir, &online, &nodes, files, &mut notes);
+    let capacities = capacity::read(devices, &online, files, &mut notes);
     files.tell(&mut notes);
 
     let at = |table: &[u32], cpu: CpuId| table.get(cpu.index()).copied().unwrap_or_default();
@@ -118,10 +128,10 @@ pub fn read_topology(root: &Path) -> Result<Topology, SysfsError> {
 
 /// The CPUs that are online and have numbers that we can address.
 fn online(cpu_dir: &Path, files: &mut Files, notes: &mut Vec<String>) -> Result<CpuMask, SysfsError> {
-    let listing = std::fs::read_dir(cpu_dir);
-    let listing = listing.map_err(|cause| SysfsError::Unlistable { path: cpu_dir.to_path_buf(), cause })?;
+    let numbers = files.numbered(cpu_dir, "cpu");
+    let numbers = numbers.map_err(|cause| SysfsError::Unlistable { path: cpu_dir.to_path_buf(), cause })?;
     let (mut folders, mut beyond) = (CpuMask::EMPTY, 0);
-    for number in files::numbered(listing, "cpu") {
+    for number in numbers {
         match u16::try_from(number) {
             Ok(n) if usize::from(n) < MAX_CPUS => folders.set(CpuId(n)),
             _ => beyond += 1,

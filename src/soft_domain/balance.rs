@@ -1,6 +1,6 @@
 //! Crowded LLCs: the domain of a process that is no instance follows the load when the imbalance lasts.
 
-use super::{SoftDomain, Task};
+use super::SoftDomain;
 use crate::ids::{CpuId, LlcId, MS, Ns};
 use crate::limits::FULL_LOAD;
 use crate::queue::{NONE, Slot};
@@ -51,24 +51,25 @@ impl SoftDomain {
         }
     }
 
-    /// `task`, that has no home, was sent to `cpu`. If that keeps being somebody's home, its process gets an LLC with a CPU
+    /// A task that has no home was sent to `cpu`. If that keeps being somebody's home, its process gets an LLC with a CPU
     /// that is nobody's and clearly less loaded: two clients beside one server displace it again and again, while the
     /// LLC of another server has room.
-    pub(super) fn note_cramped(&mut self, task: &Task, cpu: CpuId) {
-        if task.process == NONE {
+    pub(super) fn note_cramped(&mut self, slot: Slot, cpu: CpuId) {
+        let of = self.tasks.get(slot).process;
+        if of == NONE {
             return;
         }
         let on_home = self.domains.homes_on(cpu) > 0;
         // Whose partner lives elsewhere goes first.
-        let more = if on_home && self.is_with_partner(task.process) { 1 } else { 2 };
-        let process = self.domains.processes.get_mut(task.process);
+        let more = if on_home && self.is_with_partner(of) { 1 } else { 2 };
+        let process = self.domains.processes.get_mut(of);
         if process.instance.is_some() || process.kthread || process.threads > 1 {
             return;
         }
         process.cramped = if on_home { process.cramped + more } else { process.cramped.saturating_sub(1) };
         let Some(llc) = process.llc.filter(|_| process.cramped >= CRAMPED) else { return };
         process.cramped = 0;
-        let open = task.allowed.and(self.topology.cpus()).minus(self.domains.home_mask());
+        let open = self.usable(slot, self.topology.cpus()).minus(self.domains.home_mask());
         let load = |c: CpuId| self.cpus.lasting_load(c);
         let here = open.and(self.topology.llc_cpus(llc)).iter().map(load).min().unwrap_or(FULL_LOAD);
         let node = self.topology.llc_node(llc);
@@ -77,7 +78,7 @@ impl SoftDomain {
         let best = elsewhere.iter().min_by_key(|c| (load(*c), far(*c), c.0));
         if let Some(best) = best.filter(|c| load(*c) + self.limits().home_margin <= here) {
             let to = self.llc_of(best);
-            self.domains.processes.get_mut(task.process).llc = Some(to);
+            self.domains.processes.get_mut(of).llc = Some(to);
         }
     }
 
@@ -89,7 +90,7 @@ impl SoftDomain {
         for _ in 0..LOOK {
             let Some(slot) = next else { break };
             let task = self.tasks.get(slot);
-            if task.process != NONE && task.allowed.intersects(self.topology.llc_cpus(to)) {
+            if task.process != NONE && !self.usable(slot, self.topology.llc_cpus(to)).is_empty() {
                 let process = self.domains.processes.get(task.process);
                 if process.instance.is_none() && process.threads <= 1 && !process.kthread && process.llc == Some(from) {
                     if !self.is_with_partner(task.process) {

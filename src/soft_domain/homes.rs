@@ -1,6 +1,6 @@
 //! Homes: given, kept inside the mask, moved, and given back.
 
-use super::SoftDomain;
+use super::{Reach, SoftDomain};
 use crate::cpumask::CpuMask;
 use crate::domain::Instance;
 use crate::event::{Answers, MoveReason, Name, Notice};
@@ -48,8 +48,7 @@ impl SoftDomain {
     fn adopt(&mut self, now: Ns, slot: Slot, service: u16, out: &mut Answers) {
         let process = *self.domains.processes.get(slot);
         // Its mask as far as we know; the first enqueue of its main thread corrects it.
-        let known = self.tasks.slot(process.pid.0).map(|t| self.tasks.get(t).allowed).filter(|m| !m.is_empty());
-        let allowed = known.unwrap_or(CpuMask::ALL).and(self.topology.cpus());
+        let allowed = self.allowed(slot);
         let load = |c: CpuId| self.cpus.load(c);
         let Some(home) = self.domains.choose(&self.topology, &allowed, load) else { return };
         let restricted = allowed != *self.topology.cpus();
@@ -69,6 +68,7 @@ impl SoftDomain {
             && self.domains.processes.get(slot).instance.is_some()
         {
             self.domains.rehome(slot, home, 0);
+            self.settled = CpuMask::EMPTY;
             let base = self.llc_of(home);
             self.domains.update(slot, |i| i.base = base);
         }
@@ -123,6 +123,7 @@ impl SoftDomain {
             _ => Counter::MovesInLlc,
         });
         self.domains.rehome(slot, to, now);
+        self.settled = CpuMask::EMPTY;
         if let Some(task) = self.tasks.slot(self.domains.processes.get(slot).pid.0) {
             self.hint(task, now, out);
         }
@@ -166,8 +167,8 @@ impl SoftDomain {
 
     pub(super) fn allowed(&self, slot: Slot) -> CpuMask {
         let pid = self.domains.processes.get(slot).pid;
-        let mask = self.tasks.slot(pid.0).map(|t| self.tasks.get(t).allowed).filter(|m| !m.is_empty());
-        mask.unwrap_or(CpuMask::ALL).and(self.topology.cpus())
+        let main = self.tasks.slot(pid.0).filter(|t| self.tasks.get(*t).reach == Reach::Narrow);
+        main.map_or(*self.topology.cpus(), |t| self.usable(t, self.topology.cpus()))
     }
 
     /// What an instance meets on its home, 1/1024 CPU: the load of others and the other homes there. Compare with

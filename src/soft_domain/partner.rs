@@ -37,12 +37,12 @@ impl SoftDomain {
         }
     }
 
-    /// The process that mostly wakes this one, and the mask of the thread that does.
+    /// The process that mostly wakes this one, and the CPUs that the thread which does may use.
     fn partner_of(&self, process: Slot) -> Option<(Slot, CpuMask)> {
         let p = self.domains.processes.get(process);
-        let task = self.tasks.get(self.tasks.slot(p.partner.0).filter(|_| p.votes >= PARTNER)?);
-        let other = Some(task.process).filter(|o| *o != NONE && *o != process)?;
-        (!self.domains.processes.get(other).kthread).then_some((other, task.allowed))
+        let thread = self.tasks.slot(p.partner.0).filter(|_| p.votes >= PARTNER)?;
+        let other = Some(self.tasks.get(thread).process).filter(|o| *o != NONE && *o != process)?;
+        (!self.domains.processes.get(other).kthread).then(|| (other, self.usable(thread, self.topology.cpus())))
     }
 
     fn domain_of(&self, process: Slot) -> Option<LlcId> {
@@ -77,8 +77,8 @@ impl SoftDomain {
     /// The one LLC that the partner of an instance is confined to, if it is.
     fn partner_confined_to(&self, process: Slot) -> Option<LlcId> {
         let (_, mask) = self.partner_of(process)?;
-        let llc = self.llc_of(mask.and(self.topology.cpus()).first()?);
-        mask.and(self.topology.cpus()).is_subset_of(self.topology.llc_cpus(llc)).then_some(llc)
+        let llc = self.llc_of(mask.first()?);
+        mask.is_subset_of(self.topology.llc_cpus(llc)).then_some(llc)
     }
 
     /// An instance whose partner may run only in another LLC changes homes with one that lives there and has no such reason

@@ -1,11 +1,12 @@
 //! The pass: waiting tasks meet free CPUs.
 
-use super::{SoftDomain, Task};
+use super::SoftDomain;
 use crate::cpumask::CpuMask;
 use crate::event::{Answers, Cause, MAX_URGENT, Ready, Reason, Urgent};
 use crate::ids::{CpuId, LlcId, MS, Ns};
 use crate::limits::FULL_LOAD;
 use crate::queue::{NONE, Slot};
+use crate::topology::Level;
 
 /// Tasks of one queue that are looked at in a pass; the rest are seen in a later one. Bounds a pass when masks
 /// forbid the free CPUs to the tasks in front.
@@ -33,12 +34,20 @@ enum Rivals {
 impl SoftDomain {
     /// Gives tasks to the CPUs of `ready`, at most one to each.
     pub(super) fn place(&mut self, now: Ns, ready: &Ready, out: &mut Answers) {
+        if self.queues.total() == 0 {
+            // Most turns of a machine that is not full.
+            self.looks_for_expired(now);
+            return;
+        }
         let mut free = ready.idle.and(self.topology.cpus());
         if let Some(cpu) = ready.asking.filter(|c| self.topology.cpu(*c).is_some()) {
             // With another task behind the one that runs next, no other CPU would ever get these two.
             if !ready.next {
                 free.set(cpu);
             }
+        }
+        for cpu in self.cpus.take_unqueued().iter() {
+            self.settled.clear(CpuId(self.llc_of(cpu).0));
         }
         self.place_overdue(now, &mut free, out);
         self.place_pinned(now, &mut free, Rivals::First, out);
@@ -61,8 +70,7 @@ impl SoftDomain {
     /// task whose slice is over while others wait: several slices end at one tick, but only one of these CPUs finds the
     /// scheduler; the kernel side gives the tasks of the others a fresh slice without a word.
     fn tell_urgent(&mut self, now: Ns, out: &mut Answers) {
-        if now >= self.expired_due {
-            self.expired_due = now.saturating_add(MS / 4);
+        if self.looks_for_expired(now) {
             // One at a time, the longest first: of several that are told at once all but one find the scheduler busy.
             let over = self.limits().slice_ns.saturating_add(TICK);
             let crowded = self.waiting_llcs.iter().flat_map(|l| self.topology.llc_cpus(LlcId(l.0)).iter());
@@ -71,18 +79,33 @@ impl SoftDomain {
                 out.urgent.push(Urgent { cpu, rank: 0 });
             }
         }
-        let llcs = self.waiting_llcs.iter().map(CpuId::index);
-        let pinned = self.waiting_cpus.iter().map(|c| self.pinned_queue(c));
-        for task in llcs.chain(pinned).filter_map(|q| self.queues.first(q)).map(|slot| self.tasks.get(slot)) {
-            if out.urgent.len() >= MAX_URGENT {
-                return;
+        for llc in self.waiting_llcs.iter() {
+            self.tell_first(llc.index(), out);
+        }
+        if !self.waiting_cpus.is_empty() {
+            for cpu in self.waiting_cpus.iter() {
+                self.tell_first(self.pinned_queue(cpu), out);
             }
-            let cpu = self.home_of(task).filter(|c| task.allowed.has(*c)).unwrap_or(task.cpu);
-            // One that was running before has no claim to interrupt others, but to its CPU if that is idle by now.
-            let rank = if task.cause == Some(Cause::Wakeup) { task.rank() } else { u8::MAX };
-            if task.allowed.has(cpu) {
-                out.urgent.push(Urgent { cpu, rank });
-            }
+        }
+    }
+
+    /// Whether it is time again to look for slices that are over.
+    fn looks_for_expired(&mut self, now: Ns) -> bool {
+        let due = now >= self.expired_due;
+        if due {
+            self.expired_due = now.saturating_add(MS / 4);
+        }
+        due
+    }
+
+    fn tell_first(&self, queue: usize, out: &mut Answers) {
+        let Some(slot) = self.queues.first(queue).filter(|_| out.urgent.len() < MAX_URGENT) else { return };
+        let task = self.tasks.get(slot);
+        let cpu = self.home_of(task).filter(|c| self.allows(slot, *c)).unwrap_or(task.cpu);
+        // One that was running before has no claim to interrupt others, but to its CPU if that is idle by now.
+        let rank = if task.cause == Some(Cause::Wakeup) { task.rank() } else { u8::MAX };
+        if self.allows(slot, cpu) {
+            out.urgent.push(Urgent { cpu, rank });
         }
     }
 
@@ -99,6 +122,10 @@ impl SoftDomain {
     /// late tasks of another queue.
     fn place_overdue(&mut self, now: Ns, free: &mut CpuMask, out: &mut Answers) {
         let bound = self.limits().age_bound_ns;
+        if now <= self.overdue_due {
+            return;
+        }
+        self.overdue_due = self.oldest_since(now, self.waiting_cpus).saturating_add(bound);
         let first = self.topology.nr_llcs();
         let mut last = None;
         for _ in 0..LOOK {
@@ -111,7 +138,7 @@ impl SoftDomain {
             });
             let Some((place, slot)) = overdue.min().filter(|_| !free.is_empty()) else { return };
             last = Some(place);
-            let usable = free.and(&self.tasks.get(slot).allowed);
+            let usable = self.usable(slot, free);
             let near = usable.and(self.topology.llc_cpus(self.tasks.get(slot).clock_of));
             if let Some(cpu) = near.first().or_else(|| usable.first()) {
                 self.put(now, slot, cpu, Reason::Overdue, free, out);
@@ -119,8 +146,17 @@ impl SoftDomain {
         }
     }
 
+    /// Since when the longest waiting task of the LLCs' queues, and of those of `cpus`, waits; `now` if none does.
+    fn oldest_since(&self, now: Ns, cpus: CpuMask) -> Ns {
+        let queues = self.waiting_llcs.iter().map(CpuId::index).chain(cpus.iter().map(|c| self.pinned_queue(c)));
+        queues.filter_map(|q| self.queues.oldest(q)).map(|s| self.tasks.get(s).enqueued_at).fold(now, Ns::min)
+    }
+
     /// Tasks that have one CPU only, where they are due before the LLC's first.
     fn place_pinned(&mut self, now: Ns, free: &mut CpuMask, rivals: Rivals, out: &mut Answers) {
+        if self.waiting_cpus.is_empty() {
+            return;
+        }
         for cpu in free.and(&self.waiting_cpus).iter() {
             let Some(slot) = self.queues.first(self.pinned_queue(cpu)) else { continue };
             let rival = self.queues.first(self.llc_of(cpu).index()).and_then(|s| self.queues.deadline(s));
@@ -131,23 +167,85 @@ impl SoftDomain {
     }
 
     /// One LLC's queue from the earliest deadline on.
+    ///
+    /// A crowd that waits for an LLC without a free CPU would be looked at in every pass for nothing. So an LLC is settled
+    /// when its tasks can find no CPU until one of its CPUs is free, its queue or that of one of its CPUs changes, or loads
+    /// or homes do: all that [`Self::choose_cpu`] looks at but time, which alone never makes it find one. Meanwhile it is
+    /// left out, but for one newcomer to its queue; and when a CPU there is free, the walk ends with the task that takes
+    /// it. Tasks that would take a CPU elsewhere keep their LLC unsettled. None of this changes a decision.
     fn place_llc(&mut self, now: Ns, llc: LlcId, asking: Option<CpuId>, free: &mut CpuMask, out: &mut Answers) {
+        let was_settled = self.settled.has(CpuId(llc.0));
+        let newcomer = self.newcomer.get_mut(llc.index()).map_or(NONE, |n| std::mem::replace(n, NONE));
+        let mut newcomer = Some(newcomer).filter(|n| was_settled && *n != NONE);
+        // With more tasks than a pass looks at, those that go let others come into sight.
+        let all_in_sight = self.queues.len(llc.index()) <= LOOK;
+        let late = self.queues.oldest(llc.index()).is_some_and(|s| self.is_late(s, now));
+        let mut settled = self.settings.level != Level::Node;
+        let mut near = free.intersects(self.topology.llc_cpus(llc));
         let mut next = self.queues.first(llc.index());
         for look in 0..LOOK_FAR {
-            let Some(slot) = next else { return };
-            if look >= LOOK && !free.intersects(self.topology.llc_cpus(llc)) {
-                return;
+            if was_settled && !near {
+                debug_assert!(self.find_nothing(now, next, LOOK.saturating_sub(look), newcomer, llc, asking, free));
+                next = newcomer.take();
             }
+            let Some(slot) = next.filter(|_| look < LOOK || near) else { break };
             next = self.queues.next(slot);
-            let task = *self.tasks.get(slot);
-            if let Some((cpu, reason)) = self.choose_cpu(now, &task, llc, asking, free) {
-                self.settle_domain(now, &task, cpu);
-                self.note_cramped(&task, cpu);
+            newcomer = newcomer.filter(|n| *n != slot);
+            if let Some((cpu, reason)) = self.choose_cpu(now, slot, llc, asking, free) {
+                settled &= all_in_sight && !late;
+                self.settle_domain(now, slot, cpu);
+                self.note_cramped(slot, cpu);
                 if reason == Reason::HomeBehind {
                     self.send(now, slot, cpu, reason, out);
                 } else {
                     self.put(now, slot, cpu, reason, free, out);
+                    near = free.intersects(self.topology.llc_cpus(llc));
                 }
+            } else {
+                settled &= !self.looks_beyond(slot, llc);
+            }
+        }
+        if settled {
+            self.settled.set(CpuId(llc.0));
+        } else {
+            self.settled.clear(CpuId(llc.0));
+        }
+    }
+
+    /// Whether none of the next `n` tasks from `next` on, but for the newcomer, finds a CPU. For assertions.
+    #[allow(clippy::too_many_arguments)]
+    fn find_nothing(
+        &self,
+        now: Ns,
+        next: Option<Slot>,
+        n: usize,
+        newcomer: Option<Slot>,
+        llc: LlcId,
+        asking: Option<CpuId>,
+        free: &CpuMask,
+    ) -> bool {
+        let rest = std::iter::successors(next, |s| self.queues.next(*s)).take(n).filter(|s| Some(*s) != newcomer);
+        rest.into_iter().all(|s| self.choose_cpu(now, s, llc, asking, free).is_none())
+    }
+
+    /// Notes a task that came into the queue of a settled LLC: it alone is to be looked at, if it is the only one and
+    /// in sight.
+    pub(super) fn expect(&mut self, llc: LlcId, slot: Slot) {
+        let in_sight = self.queues.len(llc.index()) <= LOOK;
+        if let Some(newcomer) = self.newcomer.get_mut(llc.index()).filter(|n| **n == NONE && in_sight) {
+            *newcomer = slot;
+            self.settled.set(CpuId(llc.0));
+        }
+    }
+
+    /// Whether a task of the queue of `llc` would go to another LLC at once.
+    fn looks_beyond(&self, slot: Slot, llc: LlcId) -> bool {
+        let task = self.tasks.get(slot);
+        match self.home_of(task) {
+            Some(home) => self.llc_of(home) != llc,
+            None => {
+                let kthread = |p| self.domains.processes.get(p).kthread;
+                task.process != NONE && (kthread(task.process) || self.undecided(task.process))
             }
         }
     }
@@ -156,31 +254,35 @@ impl SoftDomain {
     fn choose_cpu(
         &self,
         now: Ns,
-        task: &Task,
+        slot: Slot,
         llc: LlcId,
         asking: Option<CpuId>,
         free: &CpuMask,
     ) -> Option<(CpuId, Reason)> {
-        let usable = free.and(&task.allowed);
+        let task = self.tasks.get(slot);
         let homes = self.domains.home_mask();
         if let Some(home) = self.home_of(task) {
-            let at_home = usable.and(self.topology.domain(home, self.settings.level));
+            let at_home = self.usable(slot, &free.and(self.topology.domain(home, self.settings.level)));
             let prefer = [task.cpu, home].into_iter().find(|c| at_home.has(*c)).or_else(|| at_home.first());
             if let Some(cpu) = prefer {
                 return Some((cpu, Reason::Home));
             }
-            if task.allowed.has(home) && self.may_queue_at(now, home, llc) && self.waits_for(task.process, home, now) {
+            if self.allows(slot, home) && self.may_queue_at(now, home, llc) && self.waits_for(task.process, home, now) {
                 return Some((home, Reason::HomeBehind));
             }
-            let near = usable.and(self.topology.llc_cpus(llc));
+            let near = self.usable(slot, &free.and(self.topology.llc_cpus(llc)));
+            if near.is_empty() {
+                return None;
+            }
             return self.best_of(&near.minus(homes), free).or(self.best_of(&near, free)).map(|c| (c, Reason::InLlc));
         }
         let undecided = task.process != NONE && self.undecided(task.process);
-        let near = if undecided { usable } else { usable.and(self.topology.llc_cpus(llc)) };
+        let near = if undecided { *free } else { free.and(self.topology.llc_cpus(llc)) };
+        let near = self.usable(slot, &near);
         let away = near.minus(homes);
         if away.is_empty() && task.process != NONE && self.domains.processes.get(task.process).kthread {
             // No cache to lose: rather anywhere than in the way of a service.
-            if let Some(cpu) = self.best_of(&usable.minus(homes), free) {
+            if let Some(cpu) = self.best_of(&self.usable(slot, free).minus(homes), free) {
                 return Some((cpu, Reason::OtherLlc));
             }
         }
@@ -199,10 +301,13 @@ impl SoftDomain {
     /// Whether a task may wait in the queue of a busy CPU itself: nothing waits there yet, and nobody is passed over
     /// who has only that CPU or has waited too long (two instances that take turns there would never let go of it).
     fn may_queue_at(&self, now: Ns, cpu: CpuId, llc: LlcId) -> bool {
-        let late = |s| self.waited(s, now) > self.limits().age_bound_ns / 2;
         !self.cpus.has_behind(cpu)
             && self.queues.is_empty(self.pinned_queue(cpu))
-            && !self.queues.oldest(llc.index()).is_some_and(late)
+            && !self.queues.oldest(llc.index()).is_some_and(|s| self.is_late(s, now))
+    }
+
+    fn is_late(&self, slot: Slot, now: Ns) -> bool {
+        self.waited(slot, now) > self.limits().age_bound_ns / 2
     }
 
     fn undecided(&self, process: Slot) -> bool {
@@ -240,12 +345,13 @@ impl SoftDomain {
     }
 
     /// A process that is no instance gets the LLC of the CPU where it first runs.
-    fn settle_domain(&mut self, now: Ns, task: &Task, cpu: CpuId) {
-        if task.process == NONE || !self.undecided(task.process) {
+    fn settle_domain(&mut self, now: Ns, slot: Slot, cpu: CpuId) {
+        let process = self.tasks.get(slot).process;
+        if process == NONE || !self.undecided(process) {
             return;
         }
         let llc = self.llc_of(cpu);
-        self.domains.processes.get_mut(task.process).llc = Some(llc);
+        self.domains.processes.get_mut(process).llc = Some(llc);
         let half_life = 4 * self.limits().load_half_life_ns;
         if let Some(p) = self.promised.get_mut(llc.index()) {
             // The busy time that lifts an empty load to PROMISE is one half-life per factor of two.
@@ -257,6 +363,10 @@ impl SoftDomain {
     /// CPUs that are still free take tasks of other LLCs that have waited long enough, oldest first.
     fn spill(&mut self, now: Ns, free: &mut CpuMask, out: &mut Answers) {
         let (to_llc, to_node) = (self.limits().spill_llc(), self.limits().spill_node_ns);
+        if free.is_empty() || now < self.spill_due {
+            return;
+        }
+        self.spill_due = self.oldest_since(now, CpuMask::EMPTY).saturating_add(to_llc);
         for llc in self.waiting_llcs.iter().map(|c| LlcId(c.0)) {
             let node = self.topology.llc_node(llc);
             let mut next = self.queues.oldest(llc.index());
@@ -267,7 +377,7 @@ impl SoftDomain {
                 if waited < to_llc {
                     break;
                 }
-                let usable = free.and(&self.tasks.get(slot).allowed);
+                let usable = self.usable(slot, free);
                 let in_node = usable.and(node.map_or(&CpuMask::EMPTY, |n| self.topology.node_cpus(n)));
                 if let Some(cpu) = self.best_of(&in_node, free) {
                     self.put(now, slot, cpu, Reason::OtherLlc, free, out);
@@ -290,7 +400,7 @@ impl SoftDomain {
         let (task, preemptor) = (self.tasks.get(slot), self.tasks.get(current));
         let displaced = task.cause == Some(Cause::SliceEnd) && task.enqueued_at == now && task.cpu == cpu;
         if displaced
-            && task.allowed.has(cpu)
+            && self.allows(slot, cpu)
             && !self.cpus.has_behind(cpu)
             && self.queues.is_empty(pinned)
             && preemptor.rank() + 2 <= task.rank()

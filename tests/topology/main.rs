@@ -3,5 +3,6 @@
 mod machines;
 mod odd_trees;
 mod properties;
+mod saved;
 #[path = "../support/mod.rs"]
 mod support;

@@ -4,15 +4,25 @@ use crate::cpumask::CpuMask;
 use crate::host::cpulist::{parse_list, parse_mask};
 use crate::ids::CpuId;
 use std::fs::{File, ReadDir};
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// More than any sysfs attribute (a page; lists of CPUs can be longer).
 const MAX_FILE: u64 = 256 * 1024;
 
+/// A thing that was read.
+pub(super) enum Seen {
+    /// A folder; that it is there is all that counts.
+    Folder(PathBuf),
+    /// A file and its content.
+    File(PathBuf, Vec<u8>),
+}
+
 /// Reads files; one that is absent or says nonsense is `None`, and nonsense is remembered.
 #[derive(Default)]
 pub(super) struct Files {
+    /// Everything that was read, for a copy; `None` where nobody wants one.
+    pub seen: Option<Vec<Seen>>,
     bad: Vec<PathBuf>,
     contradictions: Vec<PathBuf>,
 }
@@ -35,8 +45,20 @@ impl Files {
     pub fn text(&mut self, path: &Path) -> Option<String> {
         let mut bytes = Vec::new();
         File::open(path).ok()?.take(MAX_FILE).read_to_end(&mut bytes).ok()?;
-        let text = String::from_utf8_lossy(&bytes);
-        Some(text.trim().to_string())
+        let text = String::from_utf8_lossy(&bytes).trim().to_string();
+        if let Some(seen) = &mut self.seen {
+            seen.push(Seen::File(path.to_path_buf(), bytes));
+        }
+        Some(text)
+    }
+
+    /// The numbers of the entries of `dir` that are called `prefix` and a number, in order.
+    pub fn numbered(&mut self, dir: &Path, prefix: &str) -> io::Result<Vec<u32>> {
+        let numbers = numbered(std::fs::read_dir(dir)?, prefix);
+        if let Some(seen) = &mut self.seen {
+            seen.extend(numbers.iter().map(|n| Seen::Folder(dir.join(format!("{prefix}{n}")))));
+        }
+        Ok(numbers)
     }
 
     /// A whole number, perhaps negative.
@@ -96,8 +118,7 @@ impl Files {
     }
 }
 
-/// The numbers of the entries called `prefix` and a number, in order.
-pub(super) fn numbered(listing: ReadDir, prefix: &str) -> Vec<u32> {
+fn numbered(listing: ReadDir, prefix: &str) -> Vec<u32> {
     let mut numbers: Vec<u32> = listing
         .filter_map(|entry| {
             let name = entry.ok()?.file_name();

@@ -103,7 +103,7 @@ fn agreed(masks: &[Option<CpuMask>], online: &CpuMask, what: &str, notes: &mut V
 /// The data and unified caches of a CPU.
 fn caches(cpu_dir: &Path, cpu: CpuId, online: &CpuMask, files: &mut Files) -> Vec<Cache> {
     let dir = cpu_dir.join(format!("cpu{cpu}/cache"));
-    let indices = std::fs::read_dir(&dir).map(|l| super::files::numbered(l, "index")).unwrap_or_default();
+    let indices = files.numbered(&dir, "index").unwrap_or_default();
     let mut found = Vec::new();
     for index in indices {
         let dir = dir.join(format!("index{index}"));

@@ -1,6 +1,6 @@
 //! Which NUMA node a CPU is in.
 
-use super::files::{Files, numbered};
+use super::files::Files;
 use crate::cpumask::CpuMask;
 use crate::ids::CpuId;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::path::Path;
 /// The kernel's node number of every CPU, indexed by CPU number; meaningful for online CPUs only.
 pub(super) fn read(node_dir: &Path, online: &CpuMask, files: &mut Files, notes: &mut Vec<String>) -> Vec<u32> {
     let mut node_of: Vec<Option<u32>> = vec![None; crate::ids::MAX_CPUS];
-    let numbers = std::fs::read_dir(node_dir).map(|listing| numbered(listing, "node")).unwrap_or_default();
+    let numbers = files.numbered(node_dir, "node").unwrap_or_default();
     let (mut without_cpus, mut twice) = (Vec::new(), CpuMask::EMPTY);
     for node in &numbers {
         let dir = node_dir.join(format!("node{node}"));

@@ -1,0 +1,96 @@
+//! What the policy remembers of a thread.
+
+use super::SoftDomain;
+use crate::cpumask::CpuMask;
+use crate::event::{Cause, Hint, Runnable};
+use crate::ids::{CpuId, LlcId, Ns, Tid};
+use crate::queue::Slot;
+
+/// What is known of a task's affinity mask.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// Nothing yet.
+    #[default]
+    Unknown,
+    /// It may use every CPU of the machine.
+    Anywhere,
+    /// It has a mask of its own.
+    Narrow,
+}
+
+/// A thread that we have seen runnable. Few and small fields: a copy is made at every event.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Task {
+    pub tid: Tid,
+    pub process: Slot,
+    /// Last CPU it ran on.
+    pub cpu: CpuId,
+    pub reach: Reach,
+    pub generation: u64,
+    pub weight: u32,
+    pub cause: Option<Cause>,
+    pub enqueued_at: Ns,
+    /// When it was last sent to a CPU.
+    pub sent_at: Ns,
+    /// CPU time at nice 0 that it has had, on the clock of `clock_of`, ns.
+    pub vtime: u64,
+    pub clock_of: LlcId,
+    /// Start of its last charged stint.
+    pub started: u64,
+    /// CPU time since its last wake-up that is charged already, ns.
+    pub charged: Ns,
+    /// Usual run time between sleeps, ns.
+    pub burst: Ns,
+    pub hint: Option<Hint>,
+}
+
+impl Task {
+    /// log2 of its run time between sleeps, us: small = urgent.
+    pub fn rank(&self) -> u8 {
+        (self.burst.max(self.charged) >> 10).checked_ilog2().unwrap_or(0) as u8
+    }
+
+    /// Run time since the last charge, ns. The shim tells the time since the last wake-up, which is 0 again at the
+    /// next one, and the last stint.
+    pub fn charge(&mut self, r: &Runnable) -> Ns {
+        let ran_again = r.started != self.started;
+        let ran = match r.cause {
+            Cause::SliceEnd => r.since_wakeup_ns.saturating_sub(self.charged),
+            Cause::Wakeup if ran_again => r.stint_ns,
+            Cause::Wakeup => 0,
+        };
+        self.started = r.started;
+        match r.cause {
+            Cause::SliceEnd => self.charged = r.since_wakeup_ns,
+            Cause::Wakeup => {
+                if ran_again {
+                    // Weight 1/4: a task changes class within a few wake-ups. (A guess.)
+                    let last = self.charged.saturating_add(ran);
+                    self.burst = self.burst / 4 * 3 + last / 4;
+                }
+                self.charged = 0;
+            }
+        }
+        ran
+    }
+}
+
+impl SoftDomain {
+    /// Of `cpus`, all of this machine, those that the task may use.
+    pub(super) fn usable(&self, slot: Slot, cpus: &CpuMask) -> CpuMask {
+        match self.tasks.get(slot).reach {
+            Reach::Anywhere => *cpus,
+            Reach::Narrow => cpus.and(&self.masks[slot as usize]),
+            Reach::Unknown => CpuMask::EMPTY,
+        }
+    }
+
+    /// Whether the task may use `cpu`.
+    pub(super) fn allows(&self, slot: Slot, cpu: CpuId) -> bool {
+        match self.tasks.get(slot).reach {
+            Reach::Anywhere => true,
+            Reach::Narrow => self.masks[slot as usize].has(cpu),
+            Reach::Unknown => false,
+        }
+    }
+}
