@@ -30,8 +30,8 @@ pub struct Limits {
     pub spill_llc_ns: Ns,
     /// Tasks may take an idle CPU of another node after waiting this long, ns.
     pub spill_node_ns: Ns,
-    /// An instance leaves an LLC where tasks that run long and have no home there have at least half of the CPUs, and all
-    /// together leave at most this much idle, in 1/1024 of a CPU...
+    /// An instance leaves an LLC where tasks that run long and have no home there have 5 of 8 CPUs or more (more than one
+    /// burner can on two), and all together leave at most this much idle, in 1/1024 of a CPU...
     pub llc_left: u32,
     /// ...for this long, ns.
     pub llc_taken_ns: Ns,

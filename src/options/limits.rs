@@ -45,7 +45,7 @@ const LIMITS: &[(&str, Field, Ns, &str)] = &[
         "llc-left",
         Field::Load(|l| &mut l.llc_left),
         0,
-        "an instance leaves an LLC that long-running strangers have half of and that is idle for at most this..",
+        "an instance leaves an LLC that long-running strangers have 5/8 of and that is idle for at most this..",
     ),
     ("llc-taken-time", Field::Time(|l| &mut l.llc_taken_ns), 0, "..for this long"),
     ("llc-free", Field::Load(|l| &mut l.llc_free), 0, "it returns when its first LLC has had a CPU below this load.."),

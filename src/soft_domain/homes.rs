@@ -222,7 +222,7 @@ impl SoftDomain {
         let all = cpus.count() as u32 * FULL_LOAD;
         let sum = |load: &dyn Fn(CpuId) -> u32| cpus.iter().map(load).sum::<u32>();
         let left = all.saturating_sub(sum(&|c| self.cpus.load(c)));
-        let taken = left <= limits.llc_left && sum(&|c| self.cpus.long_load(c)) >= all / 2;
+        let taken = left <= limits.llc_left && 8 * sum(&|c| self.cpus.long_load(c)) >= 5 * all;
         let since = since(taken, instance.taken_since, now);
         self.domains.update(slot, |i| i.taken_since = since);
         if !taken || now.saturating_sub(since) < limits.llc_taken_ns {

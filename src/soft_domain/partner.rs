@@ -66,10 +66,18 @@ impl SoftDomain {
         if from == to || !stays || !self.allowed(process).intersects(cpus) {
             return;
         }
-        let own = p.load.at(now, 0, self.limits().load_half_life_ns) / cpus.count().max(1) as u32;
-        let then = self.llc_load(now, to) + own;
-        // An eighth of a CPU is noise.
-        if then <= FULL_LOAD * 7 / 8 || then <= self.llc_load(now, from) + FULL_LOAD / 8 {
+        let own = p.load.at(now, 0, self.limits().load_half_life_ns);
+        let homes = cpus.and(self.domains.home_mask());
+        let open = cpus.minus(&homes);
+        let fits = if homes.is_empty() || open.is_empty() {
+            // An eighth of a CPU is noise.
+            let then = self.llc_load(now, to) + own / cpus.count().max(1) as u32;
+            then <= FULL_LOAD * 7 / 8 || then <= self.llc_load(now, from) + FULL_LOAD / 8
+        } else {
+            // In nobody's way: where the CPUs beside the homes are busy it would run on a home again and again.
+            open.iter().any(|c| self.cpus.lasting_load(c) + own <= FULL_LOAD / 2)
+        };
+        if fits {
             self.domains.processes.get_mut(process).llc = Some(to);
         }
     }
