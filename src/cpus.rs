@@ -40,8 +40,6 @@ pub struct Cpus {
     loads: Vec<Loads>,
     /// CPUs with a current task: those to look at when they turn out to be idle.
     occupied: CpuMask,
-    /// CPUs behind whose current task nobody waits any more.
-    unqueued: CpuMask,
     half_life: Ns,
 }
 
@@ -53,7 +51,6 @@ impl Cpus {
             given: vec![Given { current: NONE, since: 0, behind: NONE }; slots],
             loads: vec![Loads::default(); slots],
             occupied: CpuMask::EMPTY,
-            unqueued: CpuMask::EMPTY,
             half_life,
         }
     }
@@ -76,14 +73,10 @@ impl Cpus {
     /// `slot`, last sent to `cpu`, came back.
     pub fn came_back(&mut self, cpu: CpuId, slot: Slot, now: Ns) {
         let Some(c) = self.given.get_mut(cpu.index()) else { return };
-        let behind = c.behind;
         if c.current == slot {
             (c.current, c.since) = (std::mem::replace(&mut c.behind, NONE), now);
         } else if c.behind == slot {
             c.behind = NONE;
-        }
-        if c.behind != behind {
-            self.unqueued.set(cpu);
         }
         if c.current == NONE {
             self.occupied.clear(cpu);
@@ -111,9 +104,6 @@ impl Cpus {
     /// Forgets what `cpu` was given.
     pub fn vacate(&mut self, cpu: CpuId) {
         if let Some(c) = self.given.get_mut(cpu.index()) {
-            if c.behind != NONE {
-                self.unqueued.set(cpu);
-            }
             (c.current, c.behind) = (NONE, NONE);
             self.occupied.clear(cpu);
         }
@@ -123,13 +113,7 @@ impl Cpus {
     pub fn next_begins(&mut self, cpu: CpuId, now: Ns) {
         if let Some(c) = self.given.get_mut(cpu.index()).filter(|c| c.behind != NONE) {
             (c.current, c.since) = (std::mem::replace(&mut c.behind, NONE), now);
-            self.unqueued.set(cpu);
         }
-    }
-
-    /// CPUs behind whose current task somebody waited, and nobody does since then; forgotten by asking.
-    pub fn take_unqueued(&mut self) -> CpuMask {
-        if self.unqueued.is_empty() { CpuMask::EMPTY } else { std::mem::take(&mut self.unqueued) }
     }
 
     /// The current task and when it was sent.

@@ -70,10 +70,6 @@ pub struct SoftDomain {
     /// LLCs, and CPUs, whose queue has a task.
     waiting_llcs: CpuMask,
     waiting_cpus: CpuMask,
-    /// LLCs whose waiting tasks can go nowhere until a CPU there is free, or something else changes: see `place.rs`.
-    settled: CpuMask,
-    /// By LLC: the one task that came into its queue after it was settled, or [`NONE`].
-    newcomer: Vec<Slot>,
     /// Before these no task can have waited longer than the age bound, or long enough to leave its LLC.
     overdue_due: Ns,
     spill_due: Ns,
@@ -104,8 +100,6 @@ impl SoftDomain {
             promised: vec![Load::default(); topology.nr_llcs()],
             waiting_llcs: CpuMask::EMPTY,
             waiting_cpus: CpuMask::EMPTY,
-            settled: CpuMask::EMPTY,
-            newcomer: vec![NONE; topology.nr_llcs()],
             overdue_due: 0,
             spill_due: 0,
             homes_due: 0,
@@ -163,12 +157,8 @@ impl SoftDomain {
     }
 
     fn wait(&mut self, queue: usize, slot: Slot, deadline: u64) {
-        let settled = queue < self.topology.nr_llcs() && self.settled.has(CpuId(queue as u16));
         self.queues.insert(queue, slot, deadline);
         self.note_waiting(queue);
-        if settled {
-            self.expect(LlcId(queue as u16), slot);
-        }
     }
 
     fn unwait(&mut self, slot: Slot) {
@@ -188,8 +178,6 @@ impl SoftDomain {
         } else {
             mask.set(bit);
         }
-        let llc = if queue < llcs { bit } else { CpuId(self.llc_of(bit).0) };
-        self.settled.clear(llc);
     }
 
     /// Virtual deadline: virtual start plus what it usually runs, at most one slice, by weight. Earliest deadline
@@ -317,7 +305,6 @@ impl SoftDomain {
 
 impl Policy for SoftDomain {
     fn process(&mut self, now: Ns, event: &ProcessEvent, out: &mut Answers) {
-        self.settled = CpuMask::EMPTY;
         match *event {
             ProcessEvent::Thread { tid, pid, comm, kthread, .. } => {
                 let Some(process) = self.domains.process(pid) else { return };
@@ -397,7 +384,6 @@ impl Policy for SoftDomain {
         (task.cause, task.enqueued_at) = (Some(r.cause), now);
         if task.process == NONE {
             task.process = self.domains.process(Pid(r.tid.0)).unwrap_or(NONE);
-            self.settled = CpuMask::EMPTY;
         }
         if task.process != NONE {
             let half_life = self.limits().load_half_life_ns;
@@ -408,15 +394,9 @@ impl Policy for SoftDomain {
                 let at_home = self.topology.domain(home, level).has(r.cpu);
                 self.counters.add(if at_home { Counter::HomeRuns } else { Counter::AwayRuns });
             }
-            let Process { pid, instance, threads, .. } = *self.domains.processes.get(task.process);
-            if let Some(instance) = instance {
-                if threads > 1 {
-                    // Its load has changed, which another thread of it may wait for.
-                    self.settled.clear(CpuId(self.llc_of(instance.home).0));
-                }
-                if pid.0 == r.tid.0 && (!anywhere || instance.restricted) {
-                    self.follow_mask(now, task.process, &r.allowed, out);
-                }
+            let Process { pid, instance, .. } = *self.domains.processes.get(task.process);
+            if instance.is_some_and(|i| pid.0 == r.tid.0 && (!anywhere || i.restricted)) {
+                self.follow_mask(now, task.process, &r.allowed, out);
             }
         }
         if let (Some(waker), true) = (r.waker, task.process != NONE) {
@@ -432,7 +412,6 @@ impl Policy for SoftDomain {
 
     fn observe(&mut self, now: Ns, cpu: CpuId, spent: &Spent) {
         self.cpus.observe(now, cpu, spent);
-        self.settled.clear(CpuId(self.llc_of(cpu).0));
     }
 
     fn dispatch(&mut self, now: Ns, ready: &Ready, out: &mut Answers) {

@@ -68,7 +68,6 @@ impl SoftDomain {
             && self.domains.processes.get(slot).instance.is_some()
         {
             self.domains.rehome(slot, home, 0);
-            self.settled = CpuMask::EMPTY;
             let base = self.llc_of(home);
             self.domains.update(slot, |i| i.base = base);
         }
@@ -123,7 +122,6 @@ impl SoftDomain {
             _ => Counter::MovesInLlc,
         });
         self.domains.rehome(slot, to, now);
-        self.settled = CpuMask::EMPTY;
         if let Some(task) = self.tasks.slot(self.domains.processes.get(slot).pid.0) {
             self.hint(task, now, out);
         }

@@ -6,7 +6,6 @@ use crate::event::{Answers, Cause, MAX_URGENT, Ready, Reason, Urgent};
 use crate::ids::{CpuId, LlcId, MS, Ns};
 use crate::limits::FULL_LOAD;
 use crate::queue::{NONE, Slot};
-use crate::topology::Level;
 
 /// Tasks of one queue that are looked at in a pass; the rest are seen in a later one. Bounds a pass when masks
 /// forbid the free CPUs to the tasks in front.
@@ -45,9 +44,6 @@ impl SoftDomain {
             if !ready.next {
                 free.set(cpu);
             }
-        }
-        for cpu in self.cpus.take_unqueued().iter() {
-            self.settled.clear(CpuId(self.llc_of(cpu).0));
         }
         self.place_overdue(now, &mut free, out);
         self.place_pinned(now, &mut free, Rivals::First, out);
@@ -167,32 +163,13 @@ impl SoftDomain {
     }
 
     /// One LLC's queue from the earliest deadline on.
-    ///
-    /// A crowd that waits for an LLC without a free CPU would be looked at in every pass for nothing. So an LLC is settled
-    /// when its tasks can find no CPU until one of its CPUs is free, its queue or that of one of its CPUs changes, or loads
-    /// or homes do: all that [`Self::choose_cpu`] looks at but time, which alone never makes it find one. Meanwhile it is
-    /// left out, but for one newcomer to its queue; and when a CPU there is free, the walk ends with the task that takes
-    /// it. Tasks that would take a CPU elsewhere keep their LLC unsettled. None of this changes a decision.
     fn place_llc(&mut self, now: Ns, llc: LlcId, asking: Option<CpuId>, free: &mut CpuMask, out: &mut Answers) {
-        let was_settled = self.settled.has(CpuId(llc.0));
-        let newcomer = self.newcomer.get_mut(llc.index()).map_or(NONE, |n| std::mem::replace(n, NONE));
-        let mut newcomer = Some(newcomer).filter(|n| was_settled && *n != NONE);
-        // With more tasks than a pass looks at, those that go let others come into sight.
-        let all_in_sight = self.queues.len(llc.index()) <= LOOK;
-        let late = self.queues.oldest(llc.index()).is_some_and(|s| self.is_late(s, now));
-        let mut settled = self.settings.level != Level::Node;
-        let mut near = free.intersects(self.topology.llc_cpus(llc));
         let mut next = self.queues.first(llc.index());
+        let mut near = free.intersects(self.topology.llc_cpus(llc));
         for look in 0..LOOK_FAR {
-            if was_settled && !near {
-                debug_assert!(self.find_nothing(now, next, LOOK.saturating_sub(look), newcomer, llc, asking, free));
-                next = newcomer.take();
-            }
-            let Some(slot) = next.filter(|_| look < LOOK || near) else { break };
+            let Some(slot) = next.filter(|_| look < LOOK || near) else { return };
             next = self.queues.next(slot);
-            newcomer = newcomer.filter(|n| *n != slot);
             if let Some((cpu, reason)) = self.choose_cpu(now, slot, llc, asking, free) {
-                settled &= all_in_sight && !late;
                 self.settle_domain(now, slot, cpu);
                 self.note_cramped(slot, cpu);
                 if reason == Reason::HomeBehind {
@@ -201,51 +178,6 @@ impl SoftDomain {
                     self.put(now, slot, cpu, reason, free, out);
                     near = free.intersects(self.topology.llc_cpus(llc));
                 }
-            } else {
-                settled &= !self.looks_beyond(slot, llc);
-            }
-        }
-        if settled {
-            self.settled.set(CpuId(llc.0));
-        } else {
-            self.settled.clear(CpuId(llc.0));
-        }
-    }
-
-    /// Whether none of the next `n` tasks from `next` on, but for the newcomer, finds a CPU. For assertions.
-    #[allow(clippy::too_many_arguments)]
-    fn find_nothing(
-        &self,
-        now: Ns,
-        next: Option<Slot>,
-        n: usize,
-        newcomer: Option<Slot>,
-        llc: LlcId,
-        asking: Option<CpuId>,
-        free: &CpuMask,
-    ) -> bool {
-        let rest = std::iter::successors(next, |s| self.queues.next(*s)).take(n).filter(|s| Some(*s) != newcomer);
-        rest.into_iter().all(|s| self.choose_cpu(now, s, llc, asking, free).is_none())
-    }
-
-    /// Notes a task that came into the queue of a settled LLC: it alone is to be looked at, if it is the only one and
-    /// in sight.
-    pub(super) fn expect(&mut self, llc: LlcId, slot: Slot) {
-        let in_sight = self.queues.len(llc.index()) <= LOOK;
-        if let Some(newcomer) = self.newcomer.get_mut(llc.index()).filter(|n| **n == NONE && in_sight) {
-            *newcomer = slot;
-            self.settled.set(CpuId(llc.0));
-        }
-    }
-
-    /// Whether a task of the queue of `llc` would go to another LLC at once.
-    fn looks_beyond(&self, slot: Slot, llc: LlcId) -> bool {
-        let task = self.tasks.get(slot);
-        match self.home_of(task) {
-            Some(home) => self.llc_of(home) != llc,
-            None => {
-                let kthread = |p| self.domains.processes.get(p).kthread;
-                task.process != NONE && (kthread(task.process) || self.undecided(task.process))
             }
         }
     }
