@@ -11,7 +11,7 @@ GUEST   = vm/run $(if $(KERNEL),--kernel $(KERNEL)) --machine $(MACHINE) --env B
 # `placement` is there too for now: on a busy host a home moves in some runs (stolen time makes clients look long-running).
 COUNTED = smt churn calls gauntlet
 
-.PHONY: help run test lint unit guest-test scenarios compare vm-shell setup build
+.PHONY: help run test lint unit guest-test scenarios compare sim-check vm-shell setup build
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -52,6 +52,11 @@ compare: ## the service and latency figures beside the kernel's default and its 
 	@$(SETUP) build guest loads peers kernel $(KERNEL)
 	cargo build --release --quiet
 	BIN=$(BIN) vm/compare $(if $(KERNEL),--kernel $(KERNEL)) $(ARGS)
+
+sim-check: ## the simulator beside guests: placement and migrations of every policy (ARGS='--rounds 1')
+	@$(SETUP) build guest loads kernel $(KERNEL)
+	cargo build --release --quiet
+	BIN=$(BIN) vm/sim-check $(if $(KERNEL),--kernel $(KERNEL)) $(ARGS)
 
 vm-shell: ## a shell in a guest of 8 CPUs
 	@$(SETUP) build guest loads kernel

@@ -172,7 +172,7 @@ impl Machine {
         self.totals.ring_wait_ns += held_up;
         *spent += self.costs.wake_up + held_up;
         let cpu = self.tasks[waker].cpu;
-        self.wake_later(waiter, Some(cpu), begun, self.now + *spent);
+        self.wake_by(waiter, cpu, begun, self.now + *spent);
         true
     }
 

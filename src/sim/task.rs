@@ -46,6 +46,7 @@ pub struct Task {
     pub state: State,
     pub allowed: CpuMask,
     pub weight: u32,
+    pub kernel: bool,
 
     // --- The program.
     pub program: Rc<[Op]>,
@@ -112,6 +113,7 @@ impl Task {
             state: State::Blocked,
             allowed: spec.allowed,
             weight: spec.weight,
+            kernel: spec.kernel,
             program: spec.program.clone(),
             pc: 0,
             loops: vec![0; loops],

@@ -7,6 +7,7 @@ use super::task::{State, TaskId, tid_of};
 use crate::cpumask::CpuMask;
 use crate::event::{Cause, Runnable};
 use crate::ids::{CpuId, Ns, Tid};
+use crate::topology::Level;
 
 impl Machine {
     /// `task` is woken, by a timer or by what runs on the CPU `waker`: begun at `begun`, and it becomes runnable at `at`.
@@ -17,8 +18,25 @@ impl Machine {
         self.events.push(at, Event::Wake(task));
     }
 
-    /// The wake-up of `task` arrives. The shim keeps the task where it last ran and asks the policy.
-    pub(super) fn wake(&mut self, task: TaskId) {
+    /// `task` is woken by what runs on `waker`. The kernel (`ttwu_queue_cond`) leaves the rest to the woken task's CPU, by an
+    /// interrupt, if that idles or has another LLC: until it comes nobody else sees the task.
+    pub(super) fn wake_by(&mut self, task: TaskId, waker: CpuId, begun: Ns, at: Ns) {
+        let cpu = self.tasks[task].cpu;
+        let idle = self.cpus[cpu.index()].current == Current::Idle;
+        let here = cpu == waker || !self.tasks[task].allowed.has(cpu);
+        if here || !idle && self.topology.domain(waker, Level::Llc).has(cpu) {
+            return self.wake_later(task, Some(waker), begun, at);
+        }
+        self.tasks[task].state = State::Waking;
+        self.tasks[task].woken_at = Some(begun);
+        self.tasks[task].waker = None;
+        let delay = if idle { self.costs.idle_exit } else { self.costs.kick };
+        self.events.push(at + delay, Event::WakeOn(cpu, task));
+    }
+
+    /// The wake-up of `task` arrives, on the CPU `on` if by an interrupt there. The shim keeps the task where it last ran
+    /// and asks the policy.
+    pub(super) fn wake(&mut self, task: TaskId, on: Option<CpuId>) {
         if self.tasks[task].state != State::Waking {
             return;
         }
@@ -29,7 +47,7 @@ impl Machine {
         let cpu = self.tasks[task].cpu;
         if self.cpus[cpu.index()].current == Current::Idle {
             // The core switches an idle CPU that gets a task.
-            self.interrupt(cpu);
+            if on == Some(cpu) { self.reschedule(cpu, 0) } else { self.interrupt(cpu) }
         } else {
             self.eyes_woken(task);
         }
@@ -64,6 +82,15 @@ impl Machine {
             1 => CpuMask::of(t.cpu),
             _ => t.allowed,
         };
+        if t.kernel && usable.count() == 1 {
+            // Per-CPU threads of the kernel wait for nobody's decision, and go first.
+            let cpu = t.cpu;
+            self.totals.kernel_dispatches += 1;
+            self.tasks[task].slice = self.costs.shim_slice;
+            self.set_state(task, State::OnCpuQueue(cpu));
+            self.cpus[cpu.index()].queue.insert(0, task);
+            return;
+        }
         let record = Runnable {
             tid: Tid(tid_of(task)),
             cpu: t.cpu,
