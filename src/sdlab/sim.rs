@@ -54,6 +54,10 @@ pub struct Simulation {
     #[arg(long = "cost", value_name = "NAME=VALUE")]
     costs: Vec<String>,
 
+    /// Costs from a file: NAME=VALUE, one a line, # begins a remark; --cost goes before
+    #[arg(long, value_name = "FILE")]
+    costs_from: Option<PathBuf>,
+
     /// Processes to give homes, as in scx_soft_domain [default: those that the workload names]
     #[arg(short = 'P', long = "process", value_name = "NAME")]
     services: Vec<String>,
@@ -148,6 +152,11 @@ impl Plan {
 impl Simulation {
     fn costs(&self) -> Result<Costs, Failure> {
         let mut costs = Costs::default();
+        if let Some(file) = &self.costs_from {
+            let wrong = |e: String| usage(format!("--costs-from {}: {e}", file.display()));
+            let text = std::fs::read_to_string(file).map_err(|e| wrong(format!("{e}; name a file of costs")))?;
+            costs.set_all(&text).map_err(wrong)?;
+        }
         for text in &self.costs {
             costs.set(text).map_err(|e| usage(format!("--cost: {e}")))?;
         }

@@ -1,7 +1,8 @@
 //! What things cost on the simulated machine: every figure in one place, each with where it comes from.
 //!
-//! Any of them is set by `--cost NAME=VALUE` and listed by `--list-costs`. None was tuned to make a policy look good;
-//! those that say "guess" or "to be calibrated in a guest" await a measurement.
+//! Any of them is set by `--cost NAME=VALUE` or in a file of `--costs-from`, and listed by `--list-costs`. None was tuned
+//! to make a policy look good; those that say "guess" await a measurement on a real machine. What is measured in
+//! emulated guests, where everything is far dearer, belongs into a file of its own, for comparison with those only.
 
 use crate::rules::RING_RECORDS;
 use std::fmt::Write;
@@ -39,9 +40,9 @@ macro_rules! costs {
 costs! {
     // --- Tasks and CPUs.
     context_switch "context-switch" 1200 "ns" 0
-        "from one task to another without cache effects; a published pipe ping-pong (Core i7 of 2021, Linux 6.6) has 1.07 us between threads and 2.41 us between processes, system calls included; to be calibrated in a guest",
+        "from one task to another without cache effects; a published pipe ping-pong (Core i7 of 2021, Linux 6.6) has 1.07 us between threads and 2.41 us between processes, system calls included",
     wake_up "wake-up" 500 "ns" 0
-        "what a wake-up costs the waker: system call, remote run-queue lock, the shim's enqueue; a guess, to be calibrated in a guest",
+        "what a wake-up costs the waker: system call, remote run-queue lock, the shim's enqueue; a guess",
     idle_exit "idle-exit" 2000 "ns" 0
         "from the interrupt to a running CPU; 2 us is C1's exit latency for Skylake servers in the kernel's intel_idle.c",
     kick "kick" 700 "ns" 0
@@ -51,9 +52,9 @@ costs! {
     tick_jitter "tick-jitter" 3000 "ns" 0
         "a tick comes up to this much late: all CPUs tick together (skew_tick=0), but not in the same order each time; a guess",
     fork "fork" 60000 "ns" 0
-        "what a fork costs the parent; a guess, to be calibrated in a guest",
+        "what a fork costs the parent; a guess",
     exec "exec" 300000 "ns" 0
-        "what an exec costs the process; a guess, to be calibrated in a guest",
+        "what an exec costs the process; a guess",
     // --- Caches and memory.
     private_cache "private-cache" 1024 "KiB" 0
         "L1 and L2 of a core: what a move inside the LLC has to fetch again at most; an L2 is 1 MiB on Zen 4, 2 MiB on Sapphire Rapids",
@@ -84,11 +85,16 @@ costs! {
         "capacity of the ring to the kernel as the dispatch loop counts it (src/rules.rs)",
     shim_slice "shim-slice" 5000000 "ns" 1
         "the shim's own slice: refills of a lone task, and tasks it dispatches by itself when the ring is full",
+    // --- A guest's host.
+    host_cpus "host-cpus" 0 "CPUs" 0
+        "a guest's CPUs take turns on so many CPUs of its host; 0: a real machine",
+    host_slice "host-slice" 2700000 "ns" 1
+        "how long a guest's CPU keeps the host's while others wait: run time by involuntary switches of the threads of an emulated guest with 8 busy CPUs on 2 (EEVDF's base slice there is 1.4 ms, its tick 4 ms)",
     // --- The scheduler's thread.
     yield_call "yield" 400 "ns" 0
         "sched_yield and the return to user space when no other task runs between; a guess",
     pass "pass" 600 "ns" 1
-        "one turn of the dispatch loop that finds nothing: clock, rings, idle masks; a guess, to be calibrated in a guest",
+        "one turn of the dispatch loop that finds nothing: clock, rings, idle masks; a guess",
     pass_record "pass-record" 250 "ns" 0
         "each record taken and given to the policy; the aim for the policy alone is under 200 ns (issue 3)",
     pass_dispatch "pass-dispatch" 150 "ns" 0
@@ -114,6 +120,17 @@ impl Costs {
             .ok()
             .filter(|v| (least..=LARGEST).contains(v))
             .ok_or_else(|| format!("'{value}' for {name}: give a whole number from {least} to {LARGEST}"))?;
+        Ok(())
+    }
+
+    /// Applies a file of them: `NAME=VALUE`, one a line; from `#` on a line is a remark. The error is one line.
+    pub fn set_all(&mut self, text: &str) -> Result<(), String> {
+        for (number, line) in (1..).zip(text.lines()) {
+            let pair = line.split('#').next().unwrap_or_default().trim();
+            if !pair.is_empty() {
+                self.set(pair).map_err(|e| format!("line {number}: {e}"))?;
+            }
+        }
         Ok(())
     }
 
@@ -153,5 +170,14 @@ mod tests {
         for (text, word) in [("kick", "NAME=VALUE"), ("kik=1", "'kik'"), ("kick=x", "'x'"), ("hz=0", "from 1")] {
             assert!(costs.set(text).unwrap_err().contains(word), "{text}");
         }
+    }
+
+    #[test]
+    fn a_file_of_costs_has_remarks_and_a_wrong_line_is_named() {
+        let mut costs = Costs::default();
+        assert_eq!(costs.set_all("# measured\nkick=5 # so\n\n  wake-up=7\n"), Ok(()));
+        assert_eq!((costs.kick, costs.wake_up), (5, 7));
+        let error = costs.set_all("kick=5\nkik=1").unwrap_err();
+        assert!(error.contains("line 2") && error.contains("'kik'") && !error.contains('\n'), "{error}");
     }
 }

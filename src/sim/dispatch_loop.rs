@@ -30,6 +30,8 @@ pub struct Loop {
     /// It waits in the queue of its own (SCHED_DSQ).
     pub queued: bool,
     pub step: Step,
+    /// When that is.
+    pub step_at: Ns,
     /// When it was switched in.
     pub since: Ns,
     pub last_run: Ns,
@@ -64,6 +66,7 @@ impl Loop {
             cpu,
             queued: true,
             step: Step::Decide,
+            step_at: 0,
             since: 0,
             last_run: 0,
             needed: false,
@@ -93,8 +96,9 @@ impl Machine {
         self.time_step(cpu, delay);
     }
 
-    fn time_step(&mut self, cpu: CpuId, delay: Ns) {
+    pub(super) fn time_step(&mut self, cpu: CpuId, delay: Ns) {
         let at = self.now + delay;
+        self.dispatch_loop.step_at = at;
         let c = &mut self.cpus[cpu.index()];
         c.epoch = c.epoch.wrapping_add(1);
         let event = Event::Cpu(cpu, c.epoch);

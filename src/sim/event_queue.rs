@@ -10,12 +10,16 @@ use std::collections::BinaryHeap;
 pub enum Event {
     /// The wake-up of a task arrives.
     Wake(TaskId),
+    /// The wake-up of a task arrives as an interrupt of this CPU.
+    WakeOn(CpuId, TaskId),
     /// What the CPU does ends (work done, slice over, a step of the scheduler's thread), unless its epoch is another.
     Cpu(CpuId, u32),
     /// An interrupt asks the CPU to look for work.
     Reschedule(CpuId),
     /// The same, and whatever task runs there gives way.
     Preempt(CpuId),
+    /// The CPU of a guest has had its slice of the host's, unless that turn is over.
+    HostSlice(CpuId, u32),
     /// The shim's heartbeat and the kernel's watchdog, once a second.
     Heartbeat,
 }

@@ -171,7 +171,7 @@ impl Machine {
         let held_up = self.queued.take_turn(begun, &self.costs);
         self.totals.ring_wait_ns += held_up;
         *spent += self.costs.wake_up + held_up;
-        self.wake_later(waiter, Some(waker), begun, self.now + *spent);
+        self.wake_by(waiter, waker, begun, self.now + *spent);
         true
     }
 

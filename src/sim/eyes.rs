@@ -38,7 +38,7 @@ impl Machine {
                 return;
             }
         }
-        self.look_for_work(cpu, hint.map_or(0, |h| u32::from(h.rank)), t.waker.map(|(_, cpu)| cpu));
+        self.look_for_work(cpu, hint.map_or(0, |h| u32::from(h.rank)), t.woken_on);
     }
 
     /// `interrupt()`: a task of `rank` waits for `cpu`. `waker` is the CPU where that was found out, unless by a timer.

@@ -146,6 +146,7 @@ fn line(j: &mut Json, l: &Line, r: &Results) {
     for (name, n) in ["moves_core", "moves_cluster", "moves_llc", "moves_node", "moves_machine"].iter().zip(t.moves) {
         j.number(name, n);
     }
+    j.maybe("home_cpu", l.home.map(|c| u64::from(c.0)));
     j.maybe("at_home_permille", l.at_home());
     j.maybe("fairness_permille", l.fairness());
     j.close('}');
@@ -164,10 +165,12 @@ fn machine(j: &mut Json, r: &Results) {
         ("records", t.records),
         ("decisions", t.decisions),
         ("user_dispatches", t.user_dispatches),
+        ("kernel_dispatches", t.kernel_dispatches),
         ("congested", t.congested),
         ("cancelled", t.cancelled),
         ("bounced", t.bounced),
         ("ring_full", t.ring_full),
+        ("stolen_ns", t.stolen_ns),
         ("ring_wait_ns", t.ring_wait_ns),
         ("kicks_idle", t.kicks_idle),
         ("kicks_preempt", t.kicks_preempt),

@@ -4,6 +4,7 @@ use super::cost::Costs;
 use super::cpu::{Cpu, Current};
 use super::dispatch_loop::{Loop, Step};
 use super::event_queue::{Event, EventQueue};
+use super::host::Host;
 use super::metrics::{Fault, Tally, Totals};
 use super::program::{TaskSpec, Workload};
 use super::rings::QueuedRing;
@@ -71,6 +72,7 @@ pub struct Machine {
     pub(super) ticks: Rng,
     pub(super) events: EventQueue,
     pub(super) cpus: Vec<Cpu>,
+    pub(super) host: Host,
     pub(super) idle: CpuMask,
     pub(super) tasks: Vec<Task>,
     /// Tasks of the workload itself; later ones were forked.
@@ -117,6 +119,7 @@ impl Machine {
             ticks: Rng::new(setup.seed, u64::MAX >> 1),
             events: EventQueue::default(),
             cpus: vec![Cpu::new(BOOT); topology.cpu_slots()],
+            host: Host::new(setup.costs.host_cpus, topology.cpu_slots()),
             idle: *topology.cpus(),
             tasks: Vec::with_capacity(workload.tasks.len()),
             first_tasks: workload.tasks.len(),
@@ -189,9 +192,9 @@ impl Machine {
             if self.tasks[id].state == State::Dead {
                 continue;
             }
-            let Task { leader, comm, .. } = self.tasks[id];
+            let Task { leader, comm, kernel, .. } = self.tasks[id];
             let pid = Pid(tid_of(leader));
-            let thread = ProcessEvent::Thread { tid: Tid(tid_of(id)), pid, parent: Pid(1), comm, kthread: false };
+            let thread = ProcessEvent::Thread { tid: Tid(tid_of(id)), pid, parent: Pid(1), comm, kthread: kernel };
             self.policy.process(self.now, &thread, &mut out);
             if leader == id {
                 self.policy.process(self.now, &ProcessEvent::Exec { pid, comm, exe: comm }, &mut out);
@@ -209,15 +212,14 @@ impl Machine {
             self.advance(at);
             self.totals.events += 1;
             match event {
-                Event::Wake(task) => self.wake(task),
-                Event::Cpu(cpu, epoch) => self.cpu_timer(cpu, epoch),
-                Event::Reschedule(cpu) => {
-                    self.cpus[cpu.index()].kicked = false;
-                    if self.cpus[cpu.index()].current == Current::Idle {
-                        self.reschedule(cpu, 0);
+                Event::Wake(task) => self.wake(task, None),
+                Event::Cpu(cpu, _) | Event::Reschedule(cpu) | Event::Preempt(cpu) | Event::WakeOn(cpu, _) => {
+                    if self.on_host(cpu, event) {
+                        self.cpu_event(cpu, event);
+                        self.host_rest(cpu);
                     }
                 }
-                Event::Preempt(cpu) => self.preempt(cpu),
+                Event::HostSlice(cpu, turn) => self.host_slice(cpu, turn),
                 Event::Heartbeat => self.heartbeat(),
             }
             if self.ejected {
@@ -235,6 +237,20 @@ impl Machine {
         self.totals.idle_ns += self.nr_idle * span;
         self.totals.idle_while_waiting_ns += self.nr_idle.min(self.nr_waiting) * span;
         self.now = to;
+    }
+
+    fn cpu_event(&mut self, cpu: CpuId, event: Event) {
+        match event {
+            Event::Cpu(_, epoch) => self.cpu_timer(cpu, epoch),
+            Event::Preempt(_) => self.preempt(cpu),
+            Event::WakeOn(_, task) => self.wake(task, Some(cpu)),
+            _ => {
+                self.cpus[cpu.index()].kicked = false;
+                if self.cpus[cpu.index()].current == Current::Idle {
+                    self.reschedule(cpu, 0);
+                }
+            }
+        }
     }
 
     fn cpu_timer(&mut self, cpu: CpuId, epoch: u32) {

@@ -86,6 +86,8 @@ pub struct Totals {
     pub undecided_ns: Ns,
     /// Time that tasks waited in the queue of the CPU that was chosen, ns.
     pub on_cpu_queue_ns: Ns,
+    /// Time that a guest's CPUs with something to do waited for one of the host, in the middle of it, ns.
+    pub stolen_ns: Ns,
     /// Time that producers spent at the queued ring's lock, ns.
     pub ring_wait_ns: Ns,
     /// Wake-ups begun, and those whose task ran.
@@ -94,6 +96,8 @@ pub struct Totals {
     pub woken_and_run: u64,
     /// Tasks put on the CPU that the policy chose.
     pub user_dispatches: u64,
+    /// Per-CPU kernel threads that the shim put on their CPU without the policy.
+    pub kernel_dispatches: u64,
     /// Tasks that the shim sent anywhere because the queued ring was full.
     pub congested: u64,
     /// Decisions cancelled because the task had changed meanwhile.

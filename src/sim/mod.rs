@@ -20,6 +20,7 @@
 //! | `dispatch_loop.rs` | the scheduler's thread, step by step as in `src/dispatcher.rs` |
 //! | `execute.rs` | a task runs its program |
 //! | `stint.rs` | how fast, and for how long |
+//! | `host.rs` | a guest's CPUs take turns on the host's |
 //! | `watch.rs` | every stint written down, for pictures |
 //! | `results.rs`, `report.rs`, `compare.rs` | what came of it |
 
@@ -28,6 +29,7 @@ mod dispatch_loop;
 mod event_queue;
 mod execute;
 mod eyes;
+mod host;
 mod machine;
 mod rings;
 mod schedule;

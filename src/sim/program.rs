@@ -106,6 +106,8 @@ pub struct TaskSpec {
     pub allowed: CpuMask,
     /// 100 = nice 0.
     pub weight: u32,
+    /// A thread of the kernel. With one allowed CPU the shim queues it there by itself.
+    pub kernel: bool,
     /// What it touches again and again, KiB: fetched again after a move.
     pub working_set_kib: u64,
 }
@@ -121,6 +123,7 @@ impl TaskSpec {
             start: 0,
             allowed: CpuMask::ALL,
             weight: 100,
+            kernel: false,
             working_set_kib: 256,
         }
     }

@@ -4,7 +4,7 @@ use super::machine::{BOOT, Machine};
 use super::metrics::{Fault, Tally, Totals};
 use super::task::{State, tid_of};
 use super::units::permille;
-use crate::ids::Ns;
+use crate::ids::{CpuId, Ns};
 use crate::stats::Counter;
 
 /// One line of the results: a service or a task.
@@ -21,6 +21,8 @@ pub struct Line {
     /// Smallest and largest share among its tasks of equal weight that lived all the time: requests where they count
     /// any, else CPU time, ns. `None` with fewer than two tasks.
     pub shares: Option<(u64, u64)>,
+    /// Of a task: the home of its process at the end.
+    pub home: Option<CpuId>,
 }
 
 impl Line {
@@ -75,7 +77,14 @@ impl Machine {
         let mut services: Vec<Line> = self
             .services
             .iter()
-            .map(|s| Line { name: s.name.clone(), tid: 0, tasks: s.ended_tasks, tally: s.ended.clone(), shares: None })
+            .map(|s| Line {
+                name: s.name.clone(),
+                tid: 0,
+                tasks: s.ended_tasks,
+                tally: s.ended.clone(),
+                shares: None,
+                home: None,
+            })
             .collect();
         let mut tasks = Vec::with_capacity(self.first_tasks);
         for (id, t) in self.tasks.iter().enumerate() {
@@ -86,7 +95,8 @@ impl Machine {
             }
             if id < self.first_tasks {
                 let name = services[t.service].name.clone();
-                tasks.push(Line { name, tid: tid_of(id), tasks: 1, tally: t.tally.clone(), shares: None });
+                let home = self.homes.get(t.leader).copied().flatten();
+                tasks.push(Line { name, tid: tid_of(id), tasks: 1, tally: t.tally.clone(), shares: None, home });
             }
         }
         for (number, line) in services.iter_mut().enumerate() {

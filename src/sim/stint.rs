@@ -114,6 +114,9 @@ impl Machine {
         let now = self.now;
         let c = &mut self.cpus[cpu.index()];
         let Current::Task(task) = c.current else { return };
+        if self.host.stopped(cpu) {
+            return;
+        }
         let from = c.accounted.max(c.work_from);
         if now > from {
             let done = (now - from) * c.rate / 1000;

@@ -46,6 +46,7 @@ pub struct Task {
     pub state: State,
     pub allowed: CpuMask,
     pub weight: u32,
+    pub kernel: bool,
 
     // --- The program.
     pub program: Rc<[Op]>,
@@ -84,8 +85,10 @@ pub struct Task {
     pub woken_at: Option<Ns>,
     /// When it sent a request that is not answered yet.
     pub sent_at: Option<Ns>,
-    /// The thread that woke it and its CPU; `None` if a timer did.
-    pub waker: Option<(i32, CpuId)>,
+    /// The thread that woke it; `None` if a timer did.
+    pub waker: Option<i32>,
+    /// The CPU whose running task woke it; `None` if an interrupt did.
+    pub woken_on: Option<CpuId>,
     pub waits_since: Ns,
     pub state_since: Ns,
     pub began: Ns,
@@ -112,6 +115,7 @@ impl Task {
             state: State::Blocked,
             allowed: spec.allowed,
             weight: spec.weight,
+            kernel: spec.kernel,
             program: spec.program.clone(),
             pc: 0,
             loops: vec![0; loops],
@@ -135,6 +139,7 @@ impl Task {
             woken_at: None,
             sent_at: None,
             waker: None,
+            woken_on: None,
             waits_since: 0,
             state_since: 0,
             began: 0,

@@ -12,13 +12,14 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn bad_input_is_exit_code_2_and_one_line() {
-    let cases: [(&[&str], &str); 12] = [
+    let cases: [(&[&str], &str); 13] = [
         (&["--workload", "nix"], "'nix' is none of fleet"),
         (&["--workload", "fleet,x=1"], "no key 'x'"),
         (&["--policy", "nix"], "no policy 'nix': use soft-domain"),
         (&["--compare", "fifo,nix"], "no policy 'nix'"),
         (&["--cost", "nix=1"], "no cost 'nix': --list-costs"),
         (&["--cost", "kick"], "NAME=VALUE"),
+        (&["--costs-from", "/nix"], "--costs-from /nix: "),
         (&["--topology", "nodes=64,cores=64"], "4096 CPUs"),
         (&["--topology", "nix"], "cloud-2cpu"),
         (&["--topology-from", "/nix"], "/nix"),
@@ -44,6 +45,25 @@ fn a_broken_file_is_named_with_its_line() {
     let err = text(&o.stderr);
     assert_eq!(o.status.code(), Some(2), "{err}");
     assert!(err.contains("w.json: line 2: key \"exec\" of task \"t\"") && err.lines().count() == 1, "{err}");
+}
+
+#[test]
+fn a_single_cost_goes_before_those_of_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("costs");
+    std::fs::write(&path, "kick=11 # measured\nwake-up=12\n").unwrap();
+    let listed =
+        |args: &[&str]| text(&run(&[&["--costs-from", path.to_str().unwrap(), "--list-costs"], args].concat()).stdout);
+    let value = |out: &str, name: &str| {
+        let line = out.lines().find(|l| l.trim_start().starts_with(name)).unwrap().to_owned();
+        line.split_whitespace().nth(1).unwrap().to_owned()
+    };
+    let both = listed(&["--cost", "kick=13"]);
+    assert_eq!((value(&both, "kick"), value(&both, "wake-up")), ("13".into(), "12".into()));
+    std::fs::write(&path, "kick=11\nwake-up=\n").unwrap();
+    let o = run(&["--costs-from", path.to_str().unwrap()]);
+    let err = text(&o.stderr);
+    assert!(o.status.code() == Some(2) && err.contains("line 2: ''") && err.lines().count() == 1, "{err}");
 }
 
 #[test]

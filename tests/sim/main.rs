@@ -4,6 +4,7 @@ mod cli;
 mod determinism;
 mod eyes;
 mod faults;
+mod host;
 mod machine;
 mod properties;
 mod rtapp;

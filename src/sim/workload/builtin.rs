@@ -16,6 +16,7 @@ pub(super) fn scattered(i: usize) -> Ns {
 ///
 /// The defaults are shaped after the published fleet (README: 384 redis instances, about 330,000 requests/s each):
 /// a turn of the server's event loop handles some hundred requests of 2.5 us, and only the turns are simulated.
+/// `tail` is the share of a turn that is still to do when its first answer wakes the other side.
 pub fn fleet(params: &mut Params, topology: &Topology) -> Result<Workload, String> {
     let instances = params.count("instances", topology.nr_cpus())?.max(1);
     let clients = params.count("clients", instances)?;
@@ -24,21 +25,32 @@ pub fn fleet(params: &mut Params, topology: &Topology) -> Result<Workload, Strin
     let think = params.time("think", 0)?;
     let batch = params.count("batch", 400)? as u64;
     let spread = params.percent("spread", 200)?;
+    let tail = u64::from(params.percent("tail", 0)?);
     let set = params.count("set", 512)? as u64;
+    let turn = |ns: Ns, wakes: Op| {
+        let after = ns * tail / 1000;
+        let mut ops = vec![Op::Run { ns: ns - after, spread }, wakes];
+        if after > 0 {
+            ops.push(Op::Run { ns: after, spread });
+        }
+        ops
+    };
     let mut w = Workload { services: vec!["valkey-server".into()], ..Workload::default() };
     let mut lines = Vec::new();
     for i in 0..instances {
         let (requests, replies) = (w.channel(0), w.channel(0));
         lines.push((requests, replies));
-        let run = Op::Run { ns: server, spread };
-        let program = vec![Op::Wait(requests), run, Op::Post(replies), Op::Count(batch), Op::Jump(0)];
+        let mut program = vec![Op::Wait(requests)];
+        program.append(&mut turn(server, Op::Post(replies)));
+        program.append(&mut vec![Op::Count(batch), Op::Jump(0)]);
         let spec = TaskSpec::new("valkey-server", program);
         w.tasks.push(TaskSpec { start: scattered(i) / 2, working_set_kib: set, ..spec });
     }
     for i in 0..clients {
         let (requests, replies) = lines[i % instances];
-        let run = Op::Run { ns: client, spread };
-        let mut program = vec![run, Op::Send, Op::Post(requests), Op::Wait(replies), Op::Count(batch)];
+        let mut program = turn(client, Op::Post(requests));
+        program.insert(1, Op::Send);
+        program.append(&mut vec![Op::Wait(replies), Op::Count(batch)]);
         if think > 0 {
             program.push(Op::Sleep { ns: think, spread });
         }
@@ -47,7 +59,29 @@ pub fn fleet(params: &mut Params, topology: &Topology) -> Result<Workload, Strin
         let name = Name::new(b"valkey-benchmar");
         w.tasks.push(TaskSpec { name, start: scattered(i), working_set_kib: set / 2, ..spec });
     }
+    add_kernel_threads(&mut w, params, topology)?;
     Ok(w)
+}
+
+/// What the kernel does besides, in its threads: `kthreads` wake-ups per second of threads that may run anywhere (RCU's,
+/// say), and as many as `bound` per second, all CPUs together, of threads of one CPU each (workers).
+fn add_kernel_threads(w: &mut Workload, params: &mut Params, topology: &Topology) -> Result<(), String> {
+    let (free, bound) = (params.count("kthreads", 0)? as u64, params.count("bound", 0)? as u64);
+    let run = params.time("kthread", 200 * US)?;
+    let mut add = |service: &str, i: usize, every: Ns, allowed: CpuMask| {
+        let sleep = Op::Sleep { ns: every, spread: 900 };
+        let spec = TaskSpec::new(service, vec![sleep, Op::Run { ns: run, spread: 500 }, Op::Jump(0)]);
+        w.tasks.push(TaskSpec { start: scattered(i), allowed, kernel: true, working_set_kib: 16, ..spec });
+    };
+    if let Some(every) = (1000 * MS).checked_div(free) {
+        add("kernel thread", 0, every, CpuMask::ALL);
+    }
+    for (i, cpu) in topology.cpus().iter().enumerate() {
+        if let Some(every) = (1000 * MS * topology.nr_cpus() as u64).checked_div(bound) {
+            add("bound kernel thread", i, every, CpuMask::of(cpu));
+        }
+    }
+    Ok(())
 }
 
 /// Tasks that never sleep; of those that are pinned, the i-th may only use the i-th CPU.
@@ -62,6 +96,7 @@ pub fn burners(params: &mut Params, topology: &Topology) -> Result<Workload, Str
         let allowed = cpus.get(i % cpus.len().max(1)).map_or(CpuMask::ALL, |c| CpuMask::of(*c));
         w.tasks.push(TaskSpec { start: scattered(i), allowed, ..TaskSpec::new("pinned", program) });
     }
+    add_kernel_threads(&mut w, params, topology)?;
     Ok(w)
 }
 

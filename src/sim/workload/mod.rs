@@ -20,9 +20,14 @@ const BUILTIN: &[(&str, Make, &str, &str)] = &[
         "fleet",
         builtin::fleet,
         "service instances with closed-loop clients",
-        "instances=CPUS clients=INSTANCES server=1ms client=500us think=0 batch=400 spread=20% set=512",
+        "instances=CPUS clients=INSTANCES server=1ms client=500us think=0 batch=400 spread=20% tail=0% set=512 kthreads=0 bound=0 kthread=200us",
     ),
-    ("burners", builtin::burners, "tasks that only compute", "tasks=CPUS run=100ms pinned=0"),
+    (
+        "burners",
+        builtin::burners,
+        "tasks that only compute",
+        "tasks=CPUS run=100ms pinned=0 kthreads=0 bound=0 kthread=200us",
+    ),
     ("periodic", builtin::periodic, "a task with a period beside burners", "tasks=1 period=10ms run=1ms burners=CPUS"),
     (
         "forks",
