@@ -279,6 +279,7 @@ impl Dispatcher<'_, '_> {
             self.publish(bpf, policy);
         }
         self.eyes.set_parked(policy.waiting() as u64);
+        self.eyes.set_due(policy.due());
         self.eyes.set_urgent(&self.answers.urgent);
         self.eyes.set_drained_at_rest(drained(bpf) + self.undrained.count());
         // The core drains record after record while this CPU has nothing to run, the last one gives it its task, and

@@ -5,11 +5,11 @@
 use crate::eyes_skel::{EyesSkel, EyesSkelBuilder, types};
 use anyhow::{Context, Result, ensure};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{MapCore, MapHandle, MapType, OpenObject, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{MapCore, MapHandle, MapType, OpenObject, ProgramInput, RingBuffer, RingBufferBuilder};
 use soft_domain::cpumask::CpuMask;
 use soft_domain::event::{Hint, LONG, MAX_URGENT, Name, ProcessEvent, Spent, Urgent};
 use soft_domain::ids::{CpuId, MAX_CPUS, Ns, Pid, Tid};
-use soft_domain::rules::{HINTS, PREEMPT_GAP, PREEMPT_MARGIN};
+use soft_domain::rules::{HINTS, LOOK_AGAIN, LOOK_EVERY, PREEMPT_GAP, PREEMPT_MARGIN};
 use soft_domain::topology::Topology;
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
@@ -92,7 +92,7 @@ impl<'a> Eyes<'a> {
         ro.nr_scheduled_off = shim.nr_scheduled;
         ro.user_dispatches_off = shim.user_dispatches;
         ro.bounce_dispatches_off = shim.bounce_dispatches;
-        ro.long_ns = LONG;
+        (ro.long_ns, ro.look_every_ns, ro.look_again_ns) = (LONG, LOOK_EVERY, LOOK_AGAIN);
         ro.scheduler_tid = scheduler.0 as u32;
         let data = open.maps.data_data.as_mut().context("no .data")?;
         (data.preempt_margin, data.preempt_gap_ns) = (PREEMPT_MARGIN, PREEMPT_GAP);
@@ -105,6 +105,7 @@ impl<'a> Eyes<'a> {
             let llc = topology.cpu(cpu).map(|c| topology.llc_cpus(c.llc)).copied().unwrap_or(CpuMask::of(cpu));
             bss.reach[cpu.index()].w = *llc.words();
         }
+        bss.due = Ns::MAX;
         let batch: Batch = Rc::new(RefCell::new(Vec::with_capacity(BATCH)));
         let sink = batch.clone();
         let mut builder = RingBufferBuilder::new();
@@ -124,6 +125,8 @@ impl<'a> Eyes<'a> {
             skel.progs.eyes_exec.attach().context("sched_process_exec")?,
             skel.progs.eyes_exit.attach().context("sched_process_exit")?,
         ];
+        let timer = skel.progs.eyes_start_timer.test_run(ProgramInput::default()).context("timer")?;
+        ensure!(timer.return_value == 0, "timer: error {}", timer.return_value as i32);
         let binder = Binder::new([skel.maps.shim.as_fd().as_raw_fd(), skel.maps.ring.as_fd().as_raw_fd()])?;
         Ok(Eyes { skel, ring, batch, events_seen: 0, binder, _links: links })
     }
@@ -155,6 +158,11 @@ impl<'a> Eyes<'a> {
     /// How many tasks wait in user space: while not 0, the next CPU with nothing to run asks.
     pub fn set_parked(&mut self, n: u64) {
         volatile_write(&mut self.bss().parked, n);
+    }
+
+    /// When we want a turn though nothing happens.
+    pub fn set_due(&mut self, due: Ns) {
+        volatile_write(&mut self.bss().due, due);
     }
 
     /// What the shim's counts of drained records come to once nothing of ours is left in its ring.

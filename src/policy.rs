@@ -30,6 +30,13 @@ pub trait Policy {
     /// Tasks that wait for a decision now.
     fn waiting(&self) -> usize;
 
+    /// When it next wants a turn although nothing happens, `Ns::MAX` = not before something does. Looked at after every
+    /// turn; kept within some ms once another turn was less than [`LOOK_EVERY`](crate::rules::LOOK_EVERY) ago, else
+    /// within that.
+    fn due(&self) -> Ns {
+        Ns::MAX
+    }
+
     /// The home that the instance had under an earlier scheduler. Called after the events of the first scan and before
     /// all others.
     fn restore_home(&mut self, _pid: Pid, _home: CpuId) {}
@@ -60,6 +67,10 @@ impl<P: Policy + ?Sized> Policy for Box<P> {
 
     fn waiting(&self) -> usize {
         (**self).waiting()
+    }
+
+    fn due(&self) -> Ns {
+        (**self).due()
     }
 
     fn restore_home(&mut self, pid: Pid, home: CpuId) {

@@ -22,5 +22,12 @@ pub const PREEMPT_MARGIN: u32 = 2;
 /// At least this long between two preemptions of one CPU, ns. (A guess.)
 pub const PREEMPT_GAP: Ns = 500 * US;
 
+/// How often the kernel side looks whether the policy wants a turn though nothing happens, ns: what an idle machine pays,
+/// and how late such a turn may be. (A guess: five timer interrupts a second are nothing, a fifth of a second late too.)
+pub const LOOK_EVERY: Ns = 200 * MS;
+
+/// While such a turn is overdue, and no sooner after one, ns.
+pub const LOOK_AGAIN: Ns = 10 * MS;
+
 /// Slots of the table of wake-up hints, direct-mapped by the low bits of the thread id: `EYES_HINTS` of eyes.h.
 pub const HINTS: usize = 65_536;

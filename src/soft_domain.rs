@@ -81,6 +81,8 @@ pub struct SoftDomain {
     began_at: Ns,
     /// When the last instance came or left.
     population_changed: Ns,
+    /// The spread was even when it was looked at, and no instance came, left or got another base since.
+    even: bool,
     /// Since when LLCs are crowded unevenly; 0 = they are not.
     uneven_since: Ns,
     counters: Counters,
@@ -106,6 +108,7 @@ impl SoftDomain {
             expired_due: 0,
             began_at: 0,
             population_changed: 0,
+            even: true,
             uneven_since: 0,
             counters: Counters::default(),
             topology: topology.clone(),
@@ -433,6 +436,10 @@ impl Policy for SoftDomain {
 
     fn waiting(&self) -> usize {
         self.queues.total()
+    }
+
+    fn due(&self) -> Ns {
+        if self.even { Ns::MAX } else { self.spread_due().max(self.homes_due) }
     }
 
     fn restore_home(&mut self, pid: Pid, home: CpuId) {

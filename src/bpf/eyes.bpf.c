@@ -32,6 +32,8 @@ const volatile u32 nr_scheduled_off = 0;	/* in that map, bytes */
 const volatile u32 user_dispatches_off = 0;
 const volatile u32 bounce_dispatches_off = 0;
 const volatile u32 scheduler_tid = 0;
+const volatile u64 look_every_ns = 200000000;	/* how often to look whether a turn is due */
+const volatile u64 look_again_ns = 10000000;	/* while one is overdue */
 const volatile u64 long_ns = 4000000;	/* a task that runs this long without sleeping runs long */
 
 /* Read and written by user space while we run. */
@@ -48,6 +50,7 @@ u64 preempt_gap_ns = 500000;	/* at least this long between two preemptions of on
 u64 proc_dropped;		/* process events that found the ring full */
 u64 proc_written;		/* process events in the ring so far: saves the scheduler a look at it */
 u64 drained_at_rest;		/* what the shim's counters of drained records come to when all are */
+u64 due;			/* when user space wants a turn though nothing happens, monotonic clock; ~0 = never */
 u64 parked;			/* tasks that wait for a decision in user space */
 struct eyes_urgent urgent[EYES_URGENT];	/* tasks still waiting after the scheduler's pass */
 u32 nr_urgent;
@@ -347,9 +350,14 @@ int BPF_PROG(eyes_wakeup_new, struct task_struct *p)
 	return 0;
 }
 
-static u64 *shim_counter(char *bss, u32 off)
+/* A counter of the shim, NULL until user space has put its memory into @shim. */
+static volatile u64 *shim_counter(u32 off)
 {
-	return off + sizeof(u64) <= shim_bss_size ? (u64 *)(bss + off) : NULL;
+	u32 zero = 0;
+	void *map = bpf_map_lookup_elem(&shim, &zero);
+	char *bss = map ? bpf_map_lookup_elem(map, &zero) : NULL;
+
+	return bss && off + sizeof(u64) <= shim_bss_size ? (u64 *)(bss + off) : NULL;
 }
 
 static u64 drained_before;	/* when the scheduler left last */
@@ -362,18 +370,12 @@ static u64 drained_before;	/* when the scheduler left last */
  */
 static bool left(void)
 {
-	u32 zero = 0;
-	void *map = bpf_map_lookup_elem(&shim, &zero);
-	char *bss = map ? bpf_map_lookup_elem(map, &zero) : NULL;
-	volatile u64 *scheduled, *user, *bounce;
+	volatile u64 *scheduled = shim_counter(nr_scheduled_off);
+	volatile u64 *user = shim_counter(user_dispatches_off);
+	volatile u64 *bounce = shim_counter(bounce_dispatches_off);
 	bool undrained, in_vain;
 	u64 drained;
 
-	if (!bss)
-		return false;
-	scheduled = shim_counter(bss, nr_scheduled_off);
-	user = shim_counter(bss, user_dispatches_off);
-	bounce = shim_counter(bss, bounce_dispatches_off);
 	if (!scheduled || !user || !bounce)
 		return false;
 	drained = *user + *bounce;
@@ -384,24 +386,10 @@ static bool left(void)
 	return undrained && !in_vain;
 }
 
-/*
- * A record may enter the ring between a CPU's last look at it (in dispatch()) and the moment when the scheduler can be
- * run again or the CPU is idle: the one side finds no scheduler, the other no record, and the task waits for the 1 s
- * heartbeat (seen: 1.7 s on an idle machine). So after a switch that can be part of this (the scheduler leaves, a CPU
- * falls idle, a task goes back into the queue): records, no scheduler at work and an idle CPU mean a kick.
- */
-static void wake_for_records(u32 cpu)
+static void kick_any_idle(void)
 {
-	u32 zero = 0, i;
-	void *map;
+	u32 i;
 
-	if (!enabled || scheduler_runs)
-		return;
-	map = bpf_map_lookup_elem(&ring, &zero);
-	if (!map || !bpf_ringbuf_query(map, BPF_RB_AVAIL_DATA))
-		return;
-	if (!cpu_of(cpu)->tid)
-		return kick_idle(cpu);
 	bpf_for(i, 0, EYES_WORDS) {
 		u64 bits;
 
@@ -411,6 +399,78 @@ static void wake_for_records(u32 cpu)
 		if (bits)
 			return kick_idle(i * 64 + lowest_bit(bits));
 	}
+}
+
+/*
+ * A record may enter the ring between a CPU's last look at it (in dispatch()) and the moment when the scheduler can be
+ * run again or the CPU is idle: the one side finds no scheduler, the other no record, and the task waits for the 1 s
+ * heartbeat (seen: 1.7 s on an idle machine). So after a switch that can be part of this (the scheduler leaves, a CPU
+ * falls idle, a task goes back into the queue): records, no scheduler at work and an idle CPU mean a kick.
+ */
+static void wake_for_records(u32 cpu)
+{
+	u32 zero = 0;
+	void *map;
+
+	if (!enabled || scheduler_runs)
+		return;
+	map = bpf_map_lookup_elem(&ring, &zero);
+	if (!map || !bpf_ringbuf_query(map, BPF_RB_AVAIL_DATA))
+		return;
+	if (!cpu_of(cpu)->tid)
+		return kick_idle(cpu);
+	kick_any_idle();
+}
+
+/*
+ * On an idle machine nothing makes the scheduler run but the shim's heartbeat, once a second: too late for what the
+ * policy wants to do some time after the last event.
+ */
+struct look {
+	struct bpf_timer timer;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct look);
+} look SEC(".maps");
+
+static int look_if_due(void *map, u32 *key, struct look *value)
+{
+	u64 now = bpf_ktime_get_ns(), at = *(volatile u64 *)&due, next = look_every_ns;
+
+	if (enabled && now >= at) {
+		volatile u64 *scheduled = shim_counter(nr_scheduled_off);
+
+		next = look_again_ns;
+		if (scheduled)
+			*scheduled = 1;
+		kick_any_idle();
+	} else if (now < at && at - now < next) {
+		next = at - now;
+	}
+	bpf_timer_start(&value->timer, next, 0);
+	return 0;
+}
+
+SEC("syscall")
+int eyes_start_timer(void *ctx)
+{
+	struct look *value;
+	u32 zero = 0;
+	long err;
+
+	value = bpf_map_lookup_elem(&look, &zero);
+	if (!value)
+		return -1;
+	err = bpf_timer_init(&value->timer, &look, 1 /* CLOCK_MONOTONIC */);
+	if (!err)
+		err = bpf_timer_set_callback(&value->timer, look_if_due);
+	if (!err)
+		err = bpf_timer_start(&value->timer, look_every_ns, 0);
+	return err;
 }
 
 SEC("tp_btf/sched_switch")

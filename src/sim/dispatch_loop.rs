@@ -38,8 +38,9 @@ pub struct Loop {
     /// The shim's `usersched_needed` and `nr_scheduled`.
     pub needed: bool,
     pub nr_scheduled: u64,
-    /// `parked`, `urgent`, `late`, `drained_at_rest` and `scheduler_runs` of `eyes.bpf.c`.
+    /// `parked`, `due`, `urgent`, `late`, `drained_at_rest` and `scheduler_runs` of `eyes.bpf.c`.
     pub parked: u64,
+    pub due: Ns,
     pub urgent: Vec<Urgent>,
     pub late: CpuMask,
     /// Idle when the scheduler was switched in last, or its own CPU.
@@ -72,6 +73,7 @@ impl Loop {
             needed: false,
             nr_scheduled: 0,
             parked: 0,
+            due: Ns::MAX,
             urgent: Vec::with_capacity(MAX_URGENT),
             late: CpuMask::EMPTY,
             idle_before: CpuMask::EMPTY,
@@ -207,9 +209,9 @@ impl Machine {
             }
         }
         out.dispatch.iter().filter(|d| d.cpu == cpu).for_each(|d| self.send(d));
-        let (waiting, drained) = (self.policy.waiting(), self.drained());
+        let (waiting, due, drained) = (self.policy.waiting(), self.policy.due(), self.drained());
         let l = &mut self.dispatch_loop;
-        l.parked = waiting as u64;
+        (l.parked, l.due) = (waiting as u64, due);
         l.urgent.clear();
         l.urgent.extend(out.urgent.iter().take(MAX_URGENT));
         l.drained_at_rest = drained + l.undrained.count();

@@ -22,6 +22,8 @@ pub enum Event {
     HostSlice(CpuId, u32),
     /// The shim's heartbeat and the kernel's watchdog, once a second.
     Heartbeat,
+    /// The timer that looks whether the policy wants a turn.
+    Look,
 }
 
 /// The heap.

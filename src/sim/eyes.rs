@@ -7,7 +7,7 @@ use super::task::{TaskId, tid_of};
 use crate::cpumask::CpuMask;
 use crate::event::{Hint, LONG};
 use crate::ids::{CpuId, Ns};
-use crate::rules::{HINTS, PREEMPT_GAP, PREEMPT_MARGIN};
+use crate::rules::{HINTS, LOOK_AGAIN, LOOK_EVERY, PREEMPT_GAP, PREEMPT_MARGIN};
 use crate::topology::Level;
 
 impl Machine {
@@ -135,6 +135,21 @@ impl Machine {
         {
             self.kick_idle(idle);
         }
+    }
+
+    /// `look_if_due()`.
+    pub(super) fn eyes_look(&mut self) {
+        let mut next = LOOK_EVERY;
+        if self.now >= self.dispatch_loop.due {
+            next = LOOK_AGAIN;
+            self.dispatch_loop.nr_scheduled = 1;
+            if let Some(idle) = self.idle.first() {
+                self.kick_idle(idle);
+            }
+        } else {
+            next = next.min(self.dispatch_loop.due - self.now);
+        }
+        self.events.push(self.now + next, Event::Look);
     }
 
     /// Records wait, the scheduler is nowhere at work, and a CPU idles: that one shall run the scheduler.

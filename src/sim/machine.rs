@@ -15,7 +15,7 @@ use crate::cpumask::CpuMask;
 use crate::event::{Answers, Dispatch, Hint, Name, Notice, ProcessEvent};
 use crate::ids::{CpuId, MS, Ns, Pid, Tid};
 use crate::policy::Policy;
-use crate::rules::HINTS;
+use crate::rules::{HINTS, LOOK_EVERY};
 use crate::topology::{Distance, Level, Topology};
 use std::collections::VecDeque;
 
@@ -149,6 +149,7 @@ impl Machine {
         machine.dispatch_loop.needed = true;
         machine.interrupt(first);
         machine.events.push(BOOT + HEARTBEAT, Event::Heartbeat);
+        machine.events.push(BOOT + LOOK_EVERY, Event::Look);
         machine
     }
 
@@ -221,6 +222,7 @@ impl Machine {
                 }
                 Event::HostSlice(cpu, turn) => self.host_slice(cpu, turn),
                 Event::Heartbeat => self.heartbeat(),
+                Event::Look => self.eyes_look(),
             }
             if self.ejected {
                 break;

@@ -54,7 +54,7 @@ impl SoftDomain {
         let restricted = allowed != *self.topology.cpus();
         let base = self.llc_of(home);
         self.domains.adopt(slot, Instance { service, home, base, restricted, adopted_at: now, ..Instance::default() });
-        self.population_changed = now;
+        (self.population_changed, self.even) = (now, false);
         self.counters.add(Counter::InstancesAdopted);
         out.notices.push(Notice::Adopted { pid: process.pid, service, name: process.comm, home });
     }
@@ -70,13 +70,14 @@ impl SoftDomain {
             self.domains.rehome(slot, home, 0);
             let base = self.llc_of(home);
             self.domains.update(slot, |i| i.base = base);
+            self.even = false;
         }
     }
 
     /// The process is no instance any more; its home is free.
     pub(super) fn leave(&mut self, now: Ns, slot: Slot, out: &mut Answers) {
         if let Some(instance) = self.domains.leave(slot, now) {
-            self.population_changed = now;
+            (self.population_changed, self.even) = (now, false);
             self.counters.add(Counter::InstancesLeft);
             let pid = self.domains.processes.get(slot).pid;
             out.notices.push(Notice::Left { pid, home: instance.home });
@@ -90,6 +91,7 @@ impl SoftDomain {
         let restricted = allowed != *self.topology.cpus();
         if restricted != instance.restricted {
             self.domains.update(slot, |i| i.restricted = restricted);
+            self.even = false;
         }
         if allowed.has(instance.home) || allowed.is_empty() {
             return;
@@ -103,6 +105,7 @@ impl SoftDomain {
             self.move_home(now, slot, to, MoveReason::Mask, out);
             let base = self.llc_of(to);
             self.domains.update(slot, |i| i.base = base);
+            self.even = false;
         }
     }
 
@@ -147,14 +150,27 @@ impl SoftDomain {
                 self.return_to_base(now, slot, out);
             }
         }
-        if now.saturating_sub(self.population_changed) <= SPREAD_AFTER {
-            return;
+        if !self.even && now >= self.spread_due() {
+            self.spread(now, out);
         }
+    }
+
+    /// When the spread may be made even.
+    pub(super) fn spread_due(&self) -> Ns {
+        self.population_changed.saturating_add(SPREAD_AFTER).max(self.began_at.saturating_add(SETTLE_IN))
+    }
+
+    fn spread(&mut self, now: Ns, out: &mut Answers) {
         for _ in 0..SPREAD_AT_ONCE {
-            let Some((slot, llc)) = self.domains.uneven(&self.topology) else { break };
-            let cpus = *self.topology.llc_cpus(llc);
-            let Some(to) = self.home_in(llc, &cpus) else { break };
-            self.move_home(now, slot, to, MoveReason::Spread, out);
+            let to = self.domains.uneven(&self.topology).and_then(|(slot, llc)| {
+                let home = self.home_in(llc, self.topology.llc_cpus(llc))?;
+                Some((slot, llc, home))
+            });
+            let Some((slot, llc, home)) = to else {
+                self.even = true;
+                return;
+            };
+            self.move_home(now, slot, home, MoveReason::Spread, out);
             self.domains.update(slot, |i| i.base = llc);
         }
     }

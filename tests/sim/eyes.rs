@@ -148,3 +148,41 @@ fn the_policy_hears_of_a_task_in_the_asking_cpus_own_queue() {
     let (r, next) = run(&Run::on(Topology::grid(1, 1, 1, 1), 100 * MS), tasks, 0);
     assert!(next > 100, "{next} of {} turns", r.totals.passes);
 }
+
+/// Has no tasks, and wants a turn at certain times.
+struct Alarm {
+    due: Vec<Ns>,
+    turns: Rc<std::cell::RefCell<Vec<Ns>>>,
+}
+
+impl Policy for Alarm {
+    fn process(&mut self, _: Ns, _: &ProcessEvent, _: &mut Answers) {}
+    fn enqueue(&mut self, _: Ns, _: &Runnable, _: &mut Answers) {}
+    fn dispatch(&mut self, now: Ns, _: &Ready, _: &mut Answers) {
+        if self.turns.borrow().is_empty() {
+            // The machine does not boot at 0.
+            self.due.iter_mut().for_each(|d| *d += now);
+        }
+        self.turns.borrow_mut().push(now);
+        self.due.retain(|d| *d > now);
+    }
+    fn waiting(&self) -> usize {
+        0
+    }
+    fn due(&self) -> Ns {
+        self.due.iter().copied().min().unwrap_or(Ns::MAX)
+    }
+}
+
+#[test]
+fn a_policy_gets_the_turn_it_wants_on_an_idle_machine_and_few_others() {
+    let turns = Rc::new(std::cell::RefCell::new(Vec::new()));
+    let wanted = [450 * MS, 660 * MS, 2700 * MS];
+    let alarm = Alarm { due: wanted.to_vec(), turns: turns.clone() };
+    Run::on(Topology::grid(1, 1, 2, 1), 5000 * MS).policy(Box::new(alarm), Workload::default());
+    let turns = turns.borrow();
+    let late = wanted.map(|w| turns.iter().map(|t| t - turns[0]).find(|t| *t >= w).expect("a turn") - w);
+    assert!(late.iter().all(|l| *l < 11 * MS), "{late:?} ns late");
+    // The shim's heartbeat, once a second, and the wanted ones.
+    assert!(turns.len() < 12, "{turns:?}");
+}
