@@ -154,11 +154,13 @@ pub enum Reason {
     Behind,
     /// Unknown to the policy (its tables are full): sent to where it last ran.
     Untracked,
+    /// To the own queue of the only CPU that it may use: what runs there is expected to be short.
+    MaskBehind,
 }
 
 impl Reason {
     /// All, in the order of their counters.
-    pub const ALL: [Reason; 9] = [
+    pub const ALL: [Reason; 10] = [
         Reason::Home,
         Reason::HomeBehind,
         Reason::InLlc,
@@ -168,6 +170,7 @@ impl Reason {
         Reason::Overdue,
         Reason::Behind,
         Reason::Untracked,
+        Reason::MaskBehind,
     ];
 
     /// Short name for tables.
@@ -181,6 +184,7 @@ impl Reason {
             Reason::Mask => "by affinity mask",
             Reason::Overdue => "overdue",
             Reason::Behind => "behind its preemptor",
+            Reason::MaskBehind => "by affinity mask, behind a short task",
             Reason::Untracked => "untracked",
         }
     }

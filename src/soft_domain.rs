@@ -12,6 +12,7 @@
 //! to a CPU of its mask; nothing here allocates once it is made.
 
 mod balance;
+mod behind;
 mod homes;
 mod partner;
 mod place;
@@ -298,7 +299,7 @@ impl SoftDomain {
         if waited > self.counters.get(Counter::LongestWaitUs) {
             self.counters.set(Counter::LongestWaitUs, waited);
         }
-        if matches!(reason, Reason::Behind | Reason::HomeBehind) {
+        if matches!(reason, Reason::Behind | Reason::HomeBehind | Reason::MaskBehind) {
             self.cpus.sent_behind(cpu, slot);
         } else {
             self.cpus.sent(cpu, slot, now);

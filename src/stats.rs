@@ -37,6 +37,7 @@ counters! {
     SentMask "tasks sent where their affinity mask left a choice",
     SentOverdue "tasks that went first because they had waited over the age bound",
     SentBehind "displaced tasks sent back behind the more urgent one",
+    SentMaskBehind "tasks sent to the only CPU they may use, behind a task expected to be short",
     SentUntracked "tasks unknown to the policy, sent to where they last ran",
     HomeRuns "stints of instances on their home",
     AwayRuns "stints of instances elsewhere",
@@ -76,6 +77,7 @@ impl Counter {
             Reason::Mask => Counter::SentMask,
             Reason::Overdue => Counter::SentOverdue,
             Reason::Behind => Counter::SentBehind,
+            Reason::MaskBehind => Counter::SentMaskBehind,
             Reason::Untracked => Counter::SentUntracked,
         }
     }

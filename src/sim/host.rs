@@ -7,6 +7,7 @@
 use super::cpu::Current;
 use super::event_queue::Event;
 use super::machine::Machine;
+use super::rng::Rng;
 use super::task::TaskId;
 use crate::cpumask::CpuMask;
 use crate::ids::{CpuId, Ns};
@@ -39,13 +40,14 @@ pub struct Host {
     running: CpuMask,
     waiting: CpuMask,
     threads: Vec<Thread>,
+    slices: Rng,
 }
 
 impl Host {
     /// A host of `cpus` CPUs, 0 = none, for a machine of so many CPU numbers.
-    pub fn new(cpus: u64, cpu_slots: usize) -> Self {
+    pub fn new(cpus: u64, cpu_slots: usize, slices: Rng) -> Self {
         let threads = vec![Thread::default(); if cpus == 0 { 0 } else { cpu_slots }];
-        Host { cpus: cpus as usize, running: CpuMask::EMPTY, waiting: CpuMask::EMPTY, threads }
+        Host { cpus: cpus as usize, running: CpuMask::EMPTY, waiting: CpuMask::EMPTY, threads, slices }
     }
 
     /// The CPU exists only while the host runs it, and that is not now.
@@ -66,7 +68,14 @@ impl Machine {
         }
         let active = self.host.running.or(&self.host.waiting);
         let least = active.iter().map(|c| self.host.threads[c.index()].had).min().unwrap_or(0);
+        let room = self.host.running.count() < self.host.cpus;
         let thread = &mut self.host.threads[cpu.index()];
+        if room && thread.stopped.is_none() {
+            // At once, in the order in which a real machine would.
+            thread.had = thread.had.max(least);
+            self.host_give(cpu);
+            return true;
+        }
         match event {
             Event::Reschedule(_) => thread.asked = true,
             Event::Preempt(_) => thread.preempted = true,
@@ -119,7 +128,7 @@ impl Machine {
         thread.since = self.now;
         thread.turn = thread.turn.wrapping_add(1);
         // Never the same twice: else the guest's ticks and the host's slices can stay in step for seconds.
-        let slice = self.ticks.around(self.costs.host_slice, HOST_SLICE_SPREAD);
+        let slice = self.host.slices.around(self.costs.host_slice, HOST_SLICE_SPREAD);
         self.events.push(self.now + slice.max(1), Event::HostSlice(cpu, thread.turn));
     }
 

@@ -119,7 +119,7 @@ impl Machine {
             ticks: Rng::new(setup.seed, u64::MAX >> 1),
             events: EventQueue::default(),
             cpus: vec![Cpu::new(BOOT); topology.cpu_slots()],
-            host: Host::new(setup.costs.host_cpus, topology.cpu_slots()),
+            host: Host::new(setup.costs.host_cpus, topology.cpu_slots(), Rng::new(setup.seed, u64::MAX >> 2)),
             idle: *topology.cpus(),
             tasks: Vec::with_capacity(workload.tasks.len()),
             first_tasks: workload.tasks.len(),

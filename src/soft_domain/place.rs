@@ -59,6 +59,7 @@ impl SoftDomain {
         if let Some(cpu) = ready.asking {
             self.send_back_displaced(now, cpu, out);
         }
+        self.send_behind_short(now, out);
         self.tell_urgent(now, out);
     }
 
@@ -110,7 +111,7 @@ impl SoftDomain {
         self.send(now, slot, cpu, reason, out);
     }
 
-    fn waited(&self, slot: Slot, now: Ns) -> Ns {
+    pub(super) fn waited(&self, slot: Slot, now: Ns) -> Ns {
         now.saturating_sub(self.tasks.get(slot).enqueued_at)
     }
 
@@ -199,14 +200,13 @@ impl SoftDomain {
             if let Some(cpu) = prefer {
                 return Some((cpu, Reason::Home));
             }
-            if self.allows(slot, home) && self.may_queue_at(now, home, llc) && self.waits_for(task.process, home, now) {
-                return Some((home, Reason::HomeBehind));
+            let behind = self.may_wait_behind(now, slot, home, llc).then_some((home, Reason::HomeBehind));
+            if behind.is_some() && self.waits_for(task.process, home, now) {
+                return behind;
             }
             let near = self.usable(slot, &free.and(self.topology.llc_cpus(llc)));
-            if near.is_empty() {
-                return None;
-            }
-            return self.best_of(&near.minus(homes), free).or(self.best_of(&near, free)).map(|c| (c, Reason::InLlc));
+            let other = self.best_of(&near.minus(homes), free).or(self.best_of(&near, free));
+            return other.map(|c| (c, Reason::InLlc)).or(behind.filter(|_| self.ends_soon(now, home)));
         }
         let undecided = task.process != NONE && self.undecided(task.process);
         let near = if undecided { *free } else { free.and(self.topology.llc_cpus(llc)) };
@@ -228,18 +228,6 @@ impl SoftDomain {
         let wish = [Some(task.cpu), asking].into_iter().flatten();
         let pick = |from: &CpuMask| wish.clone().find(|c| from.has(*c)).or_else(|| self.best_of(from, free));
         pick(&away).or_else(|| pick(&near)).map(|c| (c, Reason::InLlc))
-    }
-
-    /// Whether a task may wait in the queue of a busy CPU itself: nothing waits there yet, and nobody is passed over
-    /// who has only that CPU or has waited too long (two instances that take turns there would never let go of it).
-    fn may_queue_at(&self, now: Ns, cpu: CpuId, llc: LlcId) -> bool {
-        !self.cpus.has_behind(cpu)
-            && self.queues.is_empty(self.pinned_queue(cpu))
-            && !self.queues.oldest(llc.index()).is_some_and(|s| self.is_late(s, now))
-    }
-
-    fn is_late(&self, slot: Slot, now: Ns) -> bool {
-        self.waited(slot, now) > self.limits().age_bound_ns / 2
     }
 
     fn undecided(&self, process: Slot) -> bool {
@@ -319,25 +307,6 @@ impl SoftDomain {
                     self.put(now, slot, cpu, Reason::OtherNode, free, out);
                 }
             }
-        }
-    }
-
-    /// A task that was preempted for a short one goes right behind it, if it is the next of its queue anyway: the CPU
-    /// goes on with it without asking us again.
-    fn send_back_displaced(&mut self, now: Ns, cpu: CpuId, out: &mut Answers) {
-        let Some((current, _)) = self.cpus.current(cpu) else { return };
-        let queue = self.llc_of(cpu).index();
-        let pinned = self.pinned_queue(cpu);
-        let Some(slot) = self.queues.first(queue) else { return };
-        let (task, preemptor) = (self.tasks.get(slot), self.tasks.get(current));
-        let displaced = task.cause == Some(Cause::SliceEnd) && task.enqueued_at == now && task.cpu == cpu;
-        if displaced
-            && self.allows(slot, cpu)
-            && !self.cpus.has_behind(cpu)
-            && self.queues.is_empty(pinned)
-            && preemptor.rank() + 2 <= task.rank()
-        {
-            self.send(now, slot, cpu, Reason::Behind, out);
         }
     }
 }

@@ -39,7 +39,7 @@ impl<P: Policy> Machine<P> {
         assert!(r.allowed.has(d.cpu), "{d:?} outside of {}", r.allowed);
         assert!(d.slice_ns > 0, "{d:?} without a slice");
         match d.reason {
-            Reason::Behind | Reason::HomeBehind => assert!(in_pass, "{d:?} outside of a pass"),
+            Reason::Behind | Reason::HomeBehind | Reason::MaskBehind => assert!(in_pass, "{d:?} outside of a pass"),
             Reason::Untracked => {}
             _ => {
                 assert!(free.has(d.cpu), "{d:?} to a CPU that is not ready, or a second to one CPU");

@@ -1,5 +1,6 @@
 //! The policy on a made-up machine: what holds for any order of events on any topology.
 
+mod behind;
 mod every_policy;
 mod fairness;
 mod foreign;
