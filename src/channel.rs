@@ -45,6 +45,8 @@ pub enum Phase {
     Starting = 0,
     /// It is attached and schedules the machine.
     Running = 1,
+    /// It has seen that it shall end, or that the kernel has ended it, and tidies up.
+    Ending = 3,
     /// It is detached; [`Channel::end`] tells why.
     Ended = 2,
 }
@@ -242,6 +244,7 @@ impl Channel {
         match self.shared().phase.load(Acquire) {
             0 => Phase::Starting,
             1 => Phase::Running,
+            3 => Phase::Ending,
             _ => Phase::Ended,
         }
     }

@@ -105,6 +105,7 @@ pub fn run(
     while !channel.stop_requested() && !bpf.exited() {
         dispatcher.pass(&mut bpf, policy);
     }
+    channel.set_phase(Phase::Ending);
     dispatcher.publish(&bpf, policy);
     let end = ending::read(&bpf);
     if options.show_dump && end.is_some() {
@@ -187,7 +188,6 @@ impl Outlet<'_> {
                 Notice::Left { pid, .. } => {
                     self.channel.set_home(*pid, None);
                 }
-                Notice::Domain { .. } => {}
             }
             if !self.channel.notice(now, notice) {
                 self.counters.add(Counter::NoticesDropped);

@@ -1,7 +1,7 @@
 //! What a policy is told and what it answers. Everything here is plain data.
 
 use crate::cpumask::CpuMask;
-use crate::ids::{CpuId, LlcId, MS, Ns, Pid, Tid};
+use crate::ids::{CpuId, MS, Ns, Pid, Tid};
 
 /// A comm or a base name: at most 31 bytes, NUL-padded; chosen by users, so any bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
@@ -268,13 +268,6 @@ pub enum Notice {
         load: (u32, u32),
         /// Why.
         why: MoveReason,
-    },
-    /// The process's domain is another LLC now (not an instance).
-    Domain {
-        /// The process.
-        pid: Pid,
-        /// Its LLC.
-        llc: LlcId,
     },
 }
 

@@ -3,11 +3,13 @@
 //! All maps are mapped before the shim attaches; afterwards nothing here makes a system call but one `bpf` call, once.
 
 use crate::eyes_skel::{EyesSkel, EyesSkelBuilder, types};
+use crate::realtime;
 use anyhow::{Context, Result, ensure};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapHandle, MapType, OpenObject, ProgramInput, RingBuffer, RingBufferBuilder};
 use soft_domain::cpumask::CpuMask;
 use soft_domain::event::{Hint, LONG, MAX_URGENT, Name, ProcessEvent, Spent, Urgent};
+use soft_domain::host::journal;
 use soft_domain::ids::{CpuId, MAX_CPUS, Ns, Pid, Tid};
 use soft_domain::rules::{HINTS, LOOK_AGAIN, LOOK_EVERY, PREEMPT_GAP, PREEMPT_MARGIN};
 use soft_domain::topology::Topology;
@@ -127,7 +129,7 @@ impl<'a> Eyes<'a> {
         ];
         let timer = skel.progs.eyes_start_timer.test_run(ProgramInput::default()).context("timer")?;
         ensure!(timer.return_value == 0, "timer: error {}", timer.return_value as i32);
-        let binder = Binder::new([skel.maps.shim.as_fd().as_raw_fd(), skel.maps.ring.as_fd().as_raw_fd()])?;
+        let binder = Binder::new(scheduler, [skel.maps.shim.as_fd().as_raw_fd(), skel.maps.ring.as_fd().as_raw_fd()])?;
         Ok(Eyes { skel, ring, batch, events_seen: 0, binder, _links: links })
     }
 
@@ -280,7 +282,8 @@ const BOUND: i32 = i32::MAX;
 
 /// Puts the shim's `.bss` and ring into the maps of maps. The kernel answers that call only after an RCU grace
 /// period, and the kernel's RCU thread is one of the tasks that we schedule by then: the dispatch thread would wait
-/// for itself (measured: ejected after 5 s). So a thread that exists before the attach makes the calls and ends.
+/// for itself (measured: ejected after 5 s). So a thread that exists before the attach makes the calls and ends; before that
+/// it gets the process's other threads out of our own reach, see [`realtime`].
 struct Binder {
     /// The maps to put in; -1 until known, [`BOUND`] once in place.
     inner: Arc<[AtomicI32; 2]>,
@@ -288,10 +291,19 @@ struct Binder {
 }
 
 impl Binder {
-    fn new(outer: [RawFd; 2]) -> Result<Self> {
+    fn new(scheduler: Tid, outer: [RawFd; 2]) -> Result<Self> {
         let inner = Arc::new([const { AtomicI32::new(-1) }; 2]);
         let given = inner.clone();
         let thread = std::thread::Builder::new().name("binder".into()).spawn(move || {
+            while given[0].load(Ordering::Acquire) < 0 {
+                std::thread::park();
+            }
+            // By now all threads are there.
+            if let Err(e) = realtime::all_but(scheduler) {
+                journal::error(format_args!(
+                    "if the dispatcher is killed, the machine will stand still until the watchdog acts: {e}"
+                ));
+            }
             for (outer, inner) in outer.into_iter().zip(given.iter()) {
                 while inner.load(Ordering::Acquire) < 0 {
                     std::thread::park();

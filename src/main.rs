@@ -16,6 +16,7 @@ mod dispatch;
 mod dispatcher;
 mod ending;
 mod eyes;
+mod realtime;
 mod eyes_skel {
     include!(concat!(env!("OUT_DIR"), "/eyes_skel.rs"));
 }

@@ -1,7 +1,7 @@
 //! Notices as fixed-size records.
 
 use crate::event::{MoveReason, Name, Notice};
-use crate::ids::{CpuId, LlcId, MAX_CPUS, Ns, Pid};
+use crate::ids::{CpuId, MAX_CPUS, Ns, Pid};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Words of a record: time; kind, why, service; pid; CPUs; loads; 4 words of name. The name is cut at 31 bytes.
@@ -24,7 +24,6 @@ impl Record {
 const ADOPTED: u64 = 1;
 const LEFT: u64 = 2;
 const MOVED: u64 = 3;
-const DOMAIN: u64 = 4;
 
 pub fn encode(now: Ns, notice: &Notice) -> [u64; WORDS] {
     let mut w = [0; WORDS];
@@ -51,11 +50,6 @@ pub fn encode(now: Ns, notice: &Notice) -> [u64; WORDS] {
             w[3] = u64::from(from.0) | u64::from(to.0) << 16;
             w[4] = u64::from(load.0) | u64::from(load.1) << 32;
         }
-        Notice::Domain { pid, llc } => {
-            w[1] = DOMAIN;
-            w[2] = pid.0 as u32 as u64;
-            w[3] = u64::from(llc.0);
-        }
     }
     w
 }
@@ -80,7 +74,6 @@ pub fn decode(w: &[u64; WORDS]) -> Option<(Ns, Notice)> {
             load: (w[4] as u32, (w[4] >> 32) as u32),
             why: why((w[1] >> 8) as u8)?,
         },
-        DOMAIN => Notice::Domain { pid, llc: LlcId(w[3] as u16) },
         _ => return None,
     };
     Some((w[0], notice))

@@ -35,7 +35,6 @@ fn notices() -> impl Strategy<Value = Notice> {
             load,
             why
         }),
-        (pid(), any::<u16>()).prop_map(|(pid, llc)| Notice::Domain { pid, llc: LlcId(llc) }),
     ]
 }
 
@@ -148,6 +147,15 @@ fn an_end_is_told_in_words_that_are_safe_to_print() {
     let text = "runnable task stall (\\u{1b}[31mevil\\n[12] failed to run)".to_string();
     assert_eq!(host.end(), Some(End { text, ..end }));
     assert_eq!(host.phase(), Phase::Ended);
+}
+
+#[test]
+fn each_phase_arrives_as_it_was_told() {
+    let (host, dispatcher) = pair();
+    for phase in [Phase::Running, Phase::Ending, Phase::Ended, Phase::Starting] {
+        dispatcher.set_phase(phase);
+        assert_eq!(host.phase(), phase);
+    }
 }
 
 #[test]

@@ -5,6 +5,8 @@ use std::path::Path;
 
 /// PF_KTHREAD of the kernel's include/linux/sched.h.
 const KTHREAD: u64 = 0x0020_0000;
+/// PF_EXITING.
+const EXITING: u64 = 4;
 
 /// What we want of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +17,8 @@ pub struct Stat {
     pub parent: i32,
     /// Kernel thread.
     pub kthread: bool,
+    /// It was killed or has ended, and the kernel takes it apart.
+    pub exiting: bool,
     /// Minor page faults.
     pub minor_faults: u64,
     /// Major page faults.
@@ -47,6 +51,7 @@ impl Stat {
             comm,
             parent: fields.get(1)?.parse().ok()?,
             kthread: field(9)? & KTHREAD != 0,
+            exiting: field(9)? & EXITING != 0,
             minor_faults: field(10)?,
             major_faults: field(12)?,
             cpu_ticks: field(14)?.saturating_add(field(15)?),
@@ -77,8 +82,24 @@ mod tests {
         let (minor_faults, major_faults, cpu_ticks, start_ticks) = (7, 8, 123, 4242);
         assert_eq!(
             stat,
-            Stat { comm, parent: 1, kthread: true, minor_faults, major_faults, cpu_ticks, start_ticks, policy: 7 }
+            Stat {
+                comm,
+                parent: 1,
+                kthread: true,
+                exiting: false,
+                minor_faults,
+                major_faults,
+                cpu_ticks,
+                start_ticks,
+                policy: 7
+            }
         );
+    }
+
+    #[test]
+    fn a_process_that_the_kernel_takes_apart_is_told_from_one_that_hangs() {
+        let exiting = |flags| Stat::parse(&line(b"a", flags)).unwrap().exiting;
+        assert!(exiting(EXITING | 0x40_0100) && !exiting(0x40_0100));
     }
 
     #[test]

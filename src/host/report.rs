@@ -221,7 +221,6 @@ pub fn words(notice: &Notice, names: &Names, services: &[Pattern], topology: &To
             percent(load.0.into(), 1024),
             percent(load.1.into(), 1024)
         ),
-        Notice::Domain { pid, llc } => format!("domain  pid {pid}: LLC {llc}"),
     }
 }
 

@@ -40,6 +40,10 @@ const LOOK_STARTING: Ns = 50 * MS;
 /// How often while it is asked to stop. The dispatcher runs when tasks come and go; on an idle machine the host's own
 /// short sleeps are what brings it back.
 pub const LOOK_STOPPING: Ns = 2 * MS;
+/// A dispatcher that the kernel has ended is stuck if it has not noticed after so many looks, ...
+const LOOKS_TO_NOTICE: u32 = 2;
+/// ... or has not tidied up.
+const LOOKS_TO_END: u32 = 20;
 /// A dispatcher that has not ended by then is killed: it is detached and tidies up, or it is stuck, and then the
 /// kernel detaches it.
 pub const PATIENCE: Ns = 800 * MS;
@@ -157,7 +161,7 @@ impl Host<'_> {
     fn watch(&mut self, child: &mut Child, watched: &Watched) -> bool {
         // The first and the last look at it while it was running.
         let mut cost: Option<[(Ns, Stat); 2]> = None;
-        let (mut joined, mut detached_looks, mut stuck) = (false, 0, false);
+        let (mut joined, mut looks, mut stuck) = (false, 0, false);
         loop {
             let wait = match (self.stopping, self.channel.phase()) {
                 (Some(_), _) => LOOK_STOPPING,
@@ -172,16 +176,20 @@ impl Host<'_> {
             if seen.dispatcher {
                 break;
             }
-            if self.channel.phase() == Phase::Running && self.stopping.is_none() {
-                if let Some(stat) = Stat::read(&watched.stat) {
-                    let look = (now(), stat);
-                    if cost.is_none() {
-                        self.announce();
-                    }
-                    cost = Some([cost.map_or(look, |c| c[0]), look]);
+            let (phase, stat) = (self.channel.phase(), Stat::read(&watched.stat));
+            let dying = stat.is_some_and(|s| s.exiting);
+            if phase == Phase::Running
+                && self.stopping.is_none()
+                && let Some(stat) = stat.filter(|_| !dying)
+            {
+                let look = (now(), stat);
+                if cost.is_none() {
+                    self.announce();
                 }
-                // It normally notices before we do.
-                detached_looks = if attached(self.plan.roots.sys).is_none() { detached_looks + 1 } else { 0 };
+                cost = Some([cost.map_or(look, |c| c[0]), look]);
+            }
+            if phase != Phase::Starting && !dying && self.stopping.is_none() {
+                looks = if attached(self.plan.roots.sys).is_none() { looks + 1 } else { 0 };
             }
             if seen.asked && self.stopping.is_none() {
                 self.stopping = Some(now());
@@ -189,7 +197,8 @@ impl Host<'_> {
                 self.journal.say("stopping");
                 joined = self.plan.partial && partial::join();
             }
-            stuck = detached_looks > 2;
+            // It normally notices before we do; on a busy machine it then takes a while to tidy up, and to die.
+            stuck = looks > if phase == Phase::Running { LOOKS_TO_NOTICE } else { LOOKS_TO_END };
             if stuck || self.stopping.is_some_and(|at| now().saturating_sub(at) > PATIENCE) {
                 let _ = child.kill();
             }
@@ -220,7 +229,6 @@ impl Host<'_> {
             self.names.learn(&notice);
             let text = report::words(&notice, &self.names, self.plan.services, &self.topology);
             match notice {
-                Notice::Domain { .. } => self.journal.detail(when, text),
                 _ if lines >= LINES && !self.journal.is_verbose() => more += 1,
                 _ => {
                     lines += 1;

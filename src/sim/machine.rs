@@ -387,7 +387,6 @@ impl Machine {
                     (pid, Some(to))
                 }
                 Notice::Left { pid, .. } => (pid, None),
-                Notice::Domain { .. } => continue,
             };
             if let Some(slot) = task_of(pid.0).and_then(|t| self.homes.get_mut(t)) {
                 *slot = home;

@@ -201,7 +201,7 @@ impl Machine {
         let (pid, from, to) = match *notice {
             Notice::Adopted { pid, home, .. } => (pid, None, home),
             Notice::Moved { pid, from, to, .. } => (pid, Some(from), to),
-            Notice::Left { .. } | Notice::Domain { .. } => return,
+            Notice::Left { .. } => return,
         };
         if let Some(leader) = super::task::task_of(pid.0).filter(|t| *t < self.tasks.len()) {
             watch.homes.push(Homed { at: self.now - BOOT, leader: leader as u32, from, to });

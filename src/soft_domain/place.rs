@@ -47,7 +47,9 @@ impl SoftDomain {
         }
         self.place_overdue(now, &mut free, out);
         self.place_pinned(now, &mut free, Rivals::First, out);
-        for llc in self.waiting_llcs.iter().map(|c| LlcId(c.0)) {
+        // Tasks of a free CPU's own LLC first. Mostly there is nothing left then for those of others, and nobody looks at them.
+        let (near, far) = self.waiting_near(&free);
+        for llc in near.iter().chain(far.iter()).map(|c| LlcId(c.0)) {
             if free.is_empty() {
                 break;
             }
@@ -61,6 +63,15 @@ impl SoftDomain {
         }
         self.send_behind_short(now, out);
         self.tell_urgent(now, out);
+    }
+
+    /// LLCs where tasks wait: those with a CPU of `free`, and the others.
+    fn waiting_near(&self, free: &CpuMask) -> (CpuMask, CpuMask) {
+        let mut near = CpuMask::EMPTY;
+        for cpu in free.iter() {
+            near.set(CpuId(self.llc_of(cpu).0));
+        }
+        (self.waiting_llcs.and(&near), self.waiting_llcs.minus(&near))
     }
 
     /// The next task of each queue: if it woke up it is worth interrupting something long. And CPUs that go on with a

@@ -247,7 +247,6 @@ impl Maker {
                 self.homes.remove(&pid);
                 return;
             }
-            Notice::Domain { .. } => return,
         };
         self.homes.insert(pid, to);
         let process = self.process_of(pid, "?") as usize;

@@ -2,7 +2,7 @@
 
 use super::bytes::{Bad, In, Out};
 use crate::event::{Answers, Dispatch, Hint, MoveReason, Notice, Reason, Urgent};
-use crate::ids::{LlcId, Ns};
+use crate::ids::Ns;
 
 /// How full the answers were before a call: what lies beyond was given by it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -191,7 +191,6 @@ fn take_reason(code: u8) -> Result<Reason, Bad> {
 const ADOPTED: u8 = 1;
 const LEFT: u8 = 2;
 const MOVED: u8 = 3;
-const DOMAIN: u8 = 4;
 
 fn notice(o: &mut Out, n: &Notice) {
     match n {
@@ -216,11 +215,6 @@ fn notice(o: &mut Out, n: &Notice) {
             o.int(load.1.into());
             o.byte(*why as u8);
         }
-        Notice::Domain { pid, llc } => {
-            o.byte(DOMAIN);
-            o.pid(*pid);
-            o.int(llc.0.into());
-        }
     }
 }
 
@@ -236,7 +230,6 @@ fn take_notice(i: &mut In) -> Result<Notice, Bad> {
                 MoveReason::ALL.into_iter().find(|w| *w as u8 == code).ok_or(Bad("an unknown reason of a move"))?;
             Notice::Moved { pid, from, to, load, why }
         }
-        DOMAIN => Notice::Domain { pid, llc: LlcId(i.small()?) },
         _ => return Err(Bad("a notice of an unknown kind")),
     })
 }

@@ -81,7 +81,6 @@ impl Known {
                     self.set_home(*pid, Some(*home));
                 }
                 Notice::Left { pid, .. } => self.set_home(*pid, None),
-                Notice::Domain { .. } => {}
             }
         }
     }

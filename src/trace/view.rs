@@ -78,7 +78,6 @@ impl View {
                 Notice::Left { pid, .. } => {
                     self.homes.remove(pid);
                 }
-                Notice::Domain { .. } => {}
             }
         }
     }

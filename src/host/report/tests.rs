@@ -105,7 +105,6 @@ fn notices_are_told_in_words_with_names_that_are_safe_to_print() {
     );
     let left = Notice::Left { pid: Pid(5), home: CpuId(0) };
     assert_eq!(say(&left), "left    ev\\x1b[31m 5: CPU 0 (node 0, LLC 0) is free");
-    assert_eq!(say(&Notice::Domain { pid: Pid(9), llc: LlcId(1) }), "domain  pid 9: LLC 1");
     // A service number that does not exist comes from a dispatcher gone wild.
     assert!(say(&Notice::Adopted { pid: Pid(6), service: 9, name: Name::default(), home: from }).contains("(-P ?)"));
     names.forget(&left);
