@@ -1,6 +1,5 @@
 use super::*;
 use crate::event::{MoveReason, Name};
-use crate::ids::LlcId;
 use crate::stats::Counter;
 use proptest::prelude::*;
 use std::collections::BTreeMap;

@@ -80,7 +80,6 @@ impl<P: Policy> Machine<P> {
                 *home = Home { cpu: to, moved_at: Some(now) };
                 self.moves.push((why, pid.0, from, to));
             }
-            Notice::Domain { .. } => {}
         }
     }
 

@@ -1,6 +1,5 @@
 use super::*;
 use crate::event::Name;
-use crate::ids::LlcId;
 
 fn homes(list: &[(u16, &str)]) -> Vec<(CpuId, String)> {
     list.iter().map(|(cpu, who)| (CpuId(*cpu), who.to_string())).collect()
@@ -117,6 +116,7 @@ fn own_cost_is_what_was_spent_between_two_looks() {
         comm: Name::default(),
         parent: 1,
         kthread: false,
+        exiting: false,
         minor_faults: faults,
         major_faults: 2,
         cpu_ticks: ticks,
