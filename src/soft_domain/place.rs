@@ -68,8 +68,12 @@ impl SoftDomain {
     /// LLCs where tasks wait: those with a CPU of `free`, and the others.
     fn waiting_near(&self, free: &CpuMask) -> (CpuMask, CpuMask) {
         let mut near = CpuMask::EMPTY;
-        for cpu in free.iter() {
-            near.set(CpuId(self.llc_of(cpu).0));
+        // Through the shorter list: an idle machine has many free CPUs, a full one many queues.
+        if free.count() < self.waiting_llcs.count() {
+            free.iter().for_each(|cpu| near.set(CpuId(self.llc_of(cpu).0)));
+        } else {
+            let has_free = |l: &CpuId| free.intersects(self.topology.llc_cpus(LlcId(l.0)));
+            self.waiting_llcs.iter().filter(has_free).for_each(|l| near.set(l));
         }
         (self.waiting_llcs.and(&near), self.waiting_llcs.minus(&near))
     }
