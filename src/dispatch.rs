@@ -114,6 +114,7 @@ fn schedule(options: &Options, channel: &Channel, ring: Option<OwnedFd>) -> anyh
     let loop_options = dispatcher::Options {
         slice_ns: limits.slice_ns,
         partial: options.partial,
+        fast_path: options.fast_path,
         exit_dump_len: options.exit_dump_len,
         show_dump: options.verbose > 0,
         verbose: options.verbose > 1,

@@ -38,6 +38,8 @@ pub struct Options {
     pub slice_ns: Ns,
     /// Only tasks of class SCHED_EXT are ours.
     pub partial: bool,
+    /// The kernel places wake-ups while a CPU is idle, and we never hear of them.
+    pub fast_path: bool,
     /// Bytes of the kernel's dump when it ejects us; 0 = its default.
     pub exit_dump_len: u32,
     /// Print the kernel's dump when it ejects us.
@@ -82,7 +84,7 @@ pub fn run(
         options.exit_dump_len,
         options.partial,
         options.verbose,
-        false,
+        options.fast_path,
         false,
         options.slice_ns,
         "soft_domain",

@@ -60,6 +60,10 @@ pub struct Options {
     #[arg(short, long)]
     pub partial: bool,
 
+    /// The kernel puts woken tasks on idle CPUs by itself: cheaper, but an instance whose home is busy runs anywhere
+    #[arg(long)]
+    pub fast_path: bool,
+
     /// Scheduling policy; see the list below
     #[arg(long, value_name = "NAME", default_value = policies::NAMES[0].0, value_parser = policy)]
     pub policy: String,
@@ -198,6 +202,9 @@ impl Options {
             "slice",
             format!("{} us, at least {} us when many tasks wait", limits.slice_ns / US, limits.slice_min_ns / US),
         );
+        if self.fast_path {
+            line("wake-ups", "placed by the kernel while a CPU is idle (--fast-path)".into());
+        }
         line("scope", if self.partial { "only the services (--partial)" } else { "all tasks" }.into());
         if let Some(path) = &self.record {
             line("record", format!("into {}", path.display()));

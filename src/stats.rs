@@ -55,7 +55,7 @@ counters! {
     KicksIdle "idle CPUs woken to look for work",
     KicksPreempt "running tasks preempted for a more urgent one",
     KernelUserDispatches "tasks the kernel side put on the CPU we chose",
-    KernelDirect "tasks the kernel side dispatched without us (pinned kernel threads)",
+    KernelDirect "tasks the kernel side dispatched without us (pinned kernel threads, wake-ups with --fast-path)",
     KernelCancelled "decisions cancelled by the kernel because the task had changed meanwhile",
     KernelBounced "tasks sent to a CPU they may not use, kept where they were",
     KernelCongested "tasks the kernel side dispatched by itself because we were too slow",

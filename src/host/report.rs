@@ -46,7 +46,7 @@ pub fn summary(run: &Run) -> String {
     line(
         "by kernel",
         format!(
-            "{} without us (pinned kernel threads), {} because we were too slow (congestion)",
+            "{} without us (pinned kernel threads, --fast-path), {} because we were too slow (congestion)",
             c(Counter::KernelDirect),
             c(Counter::KernelCongested)
         ),

@@ -10,13 +10,13 @@ most=1.3
 [ "$LLC_CPUS" = "$(nproc)" ] || most=1.6
 
 ran() { local p; for p in "${BURNERS[@]}"; do cut -d' ' -f1 "/proc/$p/schedstat"; done; }
-# The smallest share of any CPU that was not idle, in %, from two readings of /proc/stat.
-stat() { grep -E '^cpu[0-9]' /proc/stat; }
+# How much of the time between two readings each CPU was not idle, in %: idle time by wall time. The kernel measures idle
+# times, but counts busy ones by ticks, and an emulated CPU that the host holds up gets half of its ticks.
+stat() { cut -d' ' -f1 /proc/uptime; grep -E '^cpu[0-9]' /proc/stat; }
 busiest() {
-    join "$1" "$2" | awk '{n = (NF - 1) / 2; all = 0
-        for (i = 2; i <= 9; i++) all += $(i + n) - $i
-        busy = 100 * (1 - ($(5 + n) - $5 + $(6 + n) - $6) / all)
-        printf "%s%.1f", (NR == 1 ? "" : " "), busy} END {print ""}'
+    paste -d' ' "$1" "$2" | awk 'NR == 1 {ticks = 100 * ($2 - $1); next}
+        {n = NF / 2; printf "%s%.1f", (NR == 2 ? "" : " "), 100 * (1 - ($(5 + n) - $5 + $(6 + n) - $6) / ticks)}
+        END {print ""}'
 }
 # took COMMAND...: the median of 15 times, in us
 took() {
