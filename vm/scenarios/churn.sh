@@ -6,7 +6,7 @@
 waves=${SHORT:+3}
 waves=${waves:-15}
 
-start -P worker
+start -v -P worker # every home, also where many change at once
 worst_node=0 worst_llc=0
 even() { # one second after the last change
     local n

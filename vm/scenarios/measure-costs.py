@@ -37,11 +37,13 @@ def shared_yield():
     return ns
 
 
-def ping_pong():
-    """One round of two processes: two wake-ups, two switches, four system calls."""
+def ping_pong(cpu=0):
+    """One round with a process on `cpu`: two wake-ups, two switches, four system calls; on another CPU than ours, also the
+    ends of two CPUs' idleness."""
     there, back = os.pipe(), os.pipe()
 
     def answer():
+        os.sched_setaffinity(0, {cpu})
         for _ in range(LOOPS):
             os.read(there[0], 1)
             os.write(back[1], b"x")
@@ -76,9 +78,10 @@ def main():
     for _ in range(3):
         call, alone, shared = loop(os.getppid), loop(os.sched_yield), shared_yield()
         switch = shared / 2 - alone
-        half = ping_pong() / 2 - self_pipe()
+        calls = self_pipe()
+        half, across = ping_pong() / 2 - calls, ping_pong(1) / 2 - calls
         execs = until_it_ends(lambda: os.execv("/bin/true", ["true"])) - until_it_ends(lambda: None)
-        figures = {"context-switch": switch, "wake-up": half - switch, "yield": alone - call, "fork": fork(), "exec": execs}
+        figures = {"context-switch": switch, "wake-up": half - switch, "idle-exit": across - half, "yield": alone - call, "fork": fork(), "exec": execs}
         print("@@", *(f"{name}={ns:.0f}" for name, ns in figures.items()), flush=True)
 
 
