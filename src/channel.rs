@@ -19,7 +19,7 @@ mod record;
 mod text;
 
 use crate::event::Notice;
-use crate::ids::{CpuId, Ns, Pid};
+use crate::ids::{CpuId, MAX_CPUS, Ns, Pid, Tid};
 use crate::stats::{COUNTERS, Counters};
 use homes::Homes;
 use record::{Record, WORDS};
@@ -92,6 +92,12 @@ struct Shared {
     end_kernel_kind: AtomicI32,
     /// Process id of the host.
     host: AtomicI32,
+    /// Tasks helped from behind a real-time task, and those that could not be; then the last one: its thread id and
+    /// CPU << 32, and the thread id of the real-time task.
+    rescued: AtomicU64,
+    not_rescued: AtomicU64,
+    last_stuck: AtomicU64,
+    last_holder: AtomicI32,
     end_kernel_code: AtomicI64,
     end_text: Text,
     counters: [AtomicU64; COUNTERS],
@@ -203,14 +209,44 @@ impl Channel {
         }
     }
 
+    /// A task `tid` could not run on `cpu` because the real-time task `holder` has it; `helped`: it can now. For one
+    /// thread, the helper of [`Stuck`]'s tasks.
+    pub fn stuck(&self, stuck: &Stuck, helped: bool) {
+        let s = self.shared();
+        s.last_stuck.store(u64::from(stuck.tid.0 as u32) | u64::from(stuck.cpu.0) << 32, Relaxed);
+        s.last_holder.store(stuck.holder.0, Relaxed);
+        if helped { &s.rescued } else { &s.not_rescued }.fetch_add(1, Release);
+    }
+
     /// Keeps the home of an instance for a successor; `None` when it has none any more. `false`: no room.
     pub fn set_home(&self, pid: Pid, home: Option<CpuId>) -> bool {
         self.shared().homes.set(pid, home)
     }
 }
 
+/// A task that cannot run because a real-time task holds its CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stuck {
+    /// The task.
+    pub tid: Tid,
+    /// The CPU.
+    pub cpu: CpuId,
+    /// The real-time task.
+    pub holder: Tid,
+}
+
 /// Both sides.
 impl Channel {
+    /// Stuck tasks that were helped, stuck tasks that were not, the last of them all. What makes no sense as a CPU is
+    /// cut to one.
+    pub fn rescues(&self) -> (u64, u64, Stuck) {
+        let s = self.shared();
+        let (helped, not) = (s.rescued.load(Acquire), s.not_rescued.load(Acquire));
+        let last = s.last_stuck.load(Relaxed);
+        let (tid, cpu) = (Tid(last as u32 as i32), CpuId((last >> 32) as u16 % MAX_CPUS as u16));
+        (helped, not, Stuck { tid, cpu, holder: Tid(s.last_holder.load(Relaxed)) })
+    }
+
     /// The process that made the channel.
     pub fn host(&self) -> Pid {
         Pid(self.shared().host.load(Relaxed))
@@ -235,7 +271,7 @@ impl Channel {
         s.stop.store(0, Relaxed);
         s.end_kind.store(0, Relaxed);
         s.end_text.set("");
-        s.counters.iter().for_each(|c| c.store(0, Relaxed));
+        s.counters.iter().chain([&s.rescued, &s.not_rescued]).for_each(|c| c.store(0, Relaxed));
         s.phase.store(Phase::Starting as u32, Release);
     }
 

@@ -102,7 +102,7 @@ fn host_lives(channel: &Channel) -> bool {
     rustix::process::getppid().is_some_and(|p| p.as_raw_nonzero().get() == channel.host().0)
 }
 
-fn schedule(options: &Options, channel: &Channel, ring: Option<OwnedFd>) -> anyhow::Result<End> {
+fn schedule(options: &Options, channel: &Arc<Channel>, ring: Option<OwnedFd>) -> anyhow::Result<End> {
     let topology = read_topology(Path::new("/sys"))?;
     let settings = options.policy_settings()?;
     let limits = settings.limits;

@@ -12,6 +12,7 @@ use crate::bpf::{BpfScheduler, DispatchedTask, QueuedTask};
 use crate::bpf_skel;
 use crate::ending;
 use crate::eyes::{Eyes, ShimWords};
+use crate::rescue;
 use anyhow::{Context, Result};
 use libbpf_rs::OpenObject;
 use libbpf_rs::skel::SkelBuilder;
@@ -25,6 +26,7 @@ use soft_domain::stats::{Counter, Counters};
 use soft_domain::topology::Topology;
 use soft_domain::undrained::Undrained;
 use std::mem::{MaybeUninit, offset_of};
+use std::sync::Arc;
 
 /// How often the counters are shown to the host, which looks twice a second.
 const PUBLISH_EVERY: Ns = 100 * MS;
@@ -56,7 +58,7 @@ pub fn run(
     policy: &mut dyn Policy,
     topology: &Topology,
     options: &Options,
-    channel: &Channel,
+    channel: &Arc<Channel>,
     scan: &mut Scan,
 ) -> Result<End> {
     let tid = Tid(std::process::id() as i32);
@@ -64,6 +66,7 @@ pub fn run(
     let enq_wakeup = compat::read_enum("scx_enq_flags", "SCX_ENQ_WAKEUP").unwrap_or(ENQ_WAKEUP);
     let mut eyes_object = MaybeUninit::uninit();
     let mut eyes = Eyes::load(&mut eyes_object, topology, tid, &words).context("eyes.bpf.c")?;
+    rescue::start(eyes.stuck_events()?, tid, channel.clone())?;
     let mut answers = Answers::with_capacity(MAX_CPUS * 2);
     let mut outlet = Outlet { channel, counters: Counters::default(), published_at: 0 };
     // What happens meanwhile waits in the ring of `eyes`.
@@ -298,6 +301,9 @@ impl Dispatcher<'_, '_> {
         c.set(Counter::KicksIdle, idle);
         c.set(Counter::KicksPreempt, preempt);
         c.set(Counter::ProcessEventsDropped, self.eyes.dropped());
+        let (rescued, not_rescued, _) = self.outlet.channel.rescues();
+        c.set(Counter::Rescued, rescued);
+        c.set(Counter::NotRescued, not_rescued);
         if let Some(b) = &bpf.skel.maps.bss_data {
             c.set(Counter::KernelUserDispatches, b.nr_user_dispatches);
             c.set(Counter::KernelDirect, b.nr_kernel_dispatches);

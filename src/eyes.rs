@@ -147,6 +147,11 @@ impl<'a> Eyes<'a> {
         self.binder.done()
     }
 
+    /// The ring of tasks that a real-time task keeps from running.
+    pub fn stuck_events(&self) -> Result<MapHandle> {
+        MapHandle::try_from(&self.skel.maps.stuck_events).context("stuck_events")
+    }
+
     /// No more kicks; to be called before the shim detaches.
     pub fn disable(&mut self) {
         self.bss().enabled = 0;

@@ -17,6 +17,7 @@ mod dispatcher;
 mod ending;
 mod eyes;
 mod realtime;
+mod rescue;
 mod eyes_skel {
     include!(concat!(env!("OUT_DIR"), "/eyes_skel.rs"));
 }

@@ -59,6 +59,8 @@ counters! {
     KernelCancelled "decisions cancelled by the kernel because the task had changed meanwhile",
     KernelBounced "tasks sent to a CPU they may not use, kept where they were",
     KernelCongested "tasks the kernel side dispatched by itself because we were too slow",
+    Rescued "tasks helped from behind a real-time task that kept their CPU",
+    NotRescued "tasks that no real-time priority could help from behind one",
     LongestWaitUs "longest time that a task waited for a decision, us",
     OwnCpuUs "CPU time of the dispatch thread, us",
     OwnMinorFaults "minor page faults of the dispatch process after the start",

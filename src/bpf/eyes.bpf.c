@@ -20,6 +20,9 @@ char _license[] SEC("license") = "GPL";
 #define PF_KTHREAD_BIT	0x00200000
 #define HARDIRQ_BITS	0x000f0000	/* HARDIRQ_MASK of the preemption count */
 #define SCX_QUEUED_BIT	1	/* SCX_TASK_QUEUED: on a sched_ext run queue */
+#define MAX_RT_PRIO	100	/* below it: real-time and deadline tasks */
+#define STUCK_AT_A_LOOK	8	/* tasks of one CPU that are told of */
+#define PATIENCE_NS	1000000	/* how long the scheduler may be displaced */
 
 #if defined(bpf_target_x86)
 extern const int __preempt_count __ksym __weak;
@@ -33,6 +36,7 @@ const volatile u32 user_dispatches_off = 0;
 const volatile u32 bounce_dispatches_off = 0;
 const volatile u32 scheduler_tid = 0;
 const volatile u64 look_every_ns = 200000000;	/* how often to look whether a turn is due */
+const volatile u64 look_starved_ns = 50000000;	/* while tasks wait behind a real-time one */
 const volatile u64 look_again_ns = 10000000;	/* while one is overdue */
 const volatile u64 long_ns = 4000000;	/* a task that runs this long without sleeping runs long */
 
@@ -56,12 +60,22 @@ struct eyes_urgent urgent[EYES_URGENT];	/* tasks still waiting after the schedul
 u32 nr_urgent;
 u32 scheduler_runs;		/* the scheduler is on some CPU and will look at the ring before it leaves */
 
-struct eyes_proc proc_layout;	/* never used: makes the skeleton carry the type of the ring's records */
+u64 displaced_ns;		/* since when a real-time task holds the CPU that the scheduler stands on; 0 = none does */
+u32 displaced_cpu;
+
+/* Never used: make the skeleton carry the types of the rings' records. */
+struct eyes_proc proc_layout;
+struct eyes_stuck stuck_layout;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 22);
 } proc_events SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} stuck_events SEC(".maps");
 
 /*
  * The shim's .bss, put here by user space after the attach. While its nr_scheduled is not 0, every dispatch() of any
@@ -423,6 +437,131 @@ static void wake_for_records(u32 cpu)
 }
 
 /*
+ * Real-time tasks come before ours, and nothing throttles them: one that does not sleep keeps the tasks that wait on its
+ * CPU from running until the watchdog ends us. Those in our queues get another CPU, but not pinned ones, those that were
+ * in the CPU's own queue already, and the task it displaced, maybe the scheduler itself. We tell a helper that can do
+ * something about it (src/rescue.rs).
+ */
+static void tell_stuck(const struct task_struct *p, u32 cpu, const struct task_struct *holder)
+{
+	struct eyes_stuck *e = bpf_ringbuf_reserve(&stuck_events, sizeof(*e), 0);
+	s32 prio = holder->prio;
+
+	if (!e)
+		return;
+	e->tid = p->pid;
+	e->cpu = cpu;
+	e->holder = holder->pid;
+	/* Real-time priority 1 is a prio of 98, 99 one of 0; deadline tasks have -1. */
+	e->priority = prio > 0 && prio < MAX_RT_PRIO ? MAX_RT_PRIO - prio : 0;
+	e->kthread = !!(p->flags & PF_KTHREAD_BIT);
+	bpf_ringbuf_submit(e, 0);
+}
+
+/* Whether it may hold a CPU for long. The kernel's own threads of the highest priority never do. */
+static bool holds(const struct task_struct *p)
+{
+	return p->prio < MAX_RT_PRIO && (p->prio > 0 || !(p->flags & PF_KTHREAD_BIT));
+}
+
+/* The tasks that were displaced on @cpu and are there still. */
+static void tell_of_displaced(u32 cpu, const struct task_struct *holder)
+{
+	u32 i;
+
+	bpf_for(i, 0, EYES_DISPLACED) {
+		u32 *tid = &cpu_of(cpu)->displaced[i & (EYES_DISPLACED - 1)];
+		struct task_struct *p = *tid ? bpf_task_from_pid(*tid) : NULL;
+
+		if (!p) {
+			*tid = 0;
+			continue;
+		}
+		if (scx_bpf_task_cpu(p) == cpu && p->scx.flags & SCX_QUEUED_BIT)
+			tell_stuck(p, cpu, holder);
+		else
+			*tid = 0;
+		bpf_task_release(p);
+	}
+}
+
+/* A real-time task has taken the CPU from @tid. In the core's own queue of that CPU nothing but we knows of it. */
+static void displace(struct eyes_cpu *s, u32 tid)
+{
+	u32 i, at = s->seq;
+
+	bpf_for(i, 0, EYES_DISPLACED) {
+		u32 there = s->displaced[i & (EYES_DISPLACED - 1)];
+
+		if (there == tid)
+			return;
+		if (!there)
+			at = i;
+	}
+	s->displaced[at & (EYES_DISPLACED - 1)] = tid;
+	s->nr_displaced = 1;
+}
+
+/* @tid runs again. */
+static void replaced(struct eyes_cpu *s, u32 tid)
+{
+	u32 i, left = 0;
+
+	bpf_for(i, 0, EYES_DISPLACED) {
+		if (s->displaced[i & (EYES_DISPLACED - 1)] == tid)
+			s->displaced[i & (EYES_DISPLACED - 1)] = 0;
+		left |= s->displaced[i & (EYES_DISPLACED - 1)];
+	}
+	s->nr_displaced = !!left;
+}
+
+/* Without the scheduler nobody gets on: once it is displaced for some time. */
+static void tell_of_scheduler(u64 now)
+{
+	u64 since = *(volatile u64 *)&displaced_ns;
+	struct task_struct *holder;
+
+	if (!since || now - since < PATIENCE_NS || !enabled)
+		return;
+	displaced_ns = 0;
+	holder = bpf_task_from_pid(cpu_of(displaced_cpu)->tid);
+	if (!holder)
+		return;
+	if (holds(holder))
+		tell_of_displaced(displaced_cpu, holder);
+	bpf_task_release(holder);
+}
+
+/* Tells of the tasks that wait behind a real-time one when some did at the last look too. Says whether some wait. */
+static bool look_for_starved(u32 cpu)
+{
+	struct eyes_cpu *s = cpu_of(cpu);
+	struct task_struct *holder = s->tid ? bpf_task_from_pid(s->tid) : NULL;
+	bool again = s->starved;
+	struct task_struct *p;
+	u32 n = 0;
+
+	s->starved = 0;
+	if (!holder)
+		return false;
+	if (holds(holder) && (s->nr_displaced || scx_bpf_dsq_nr_queued(cpu) > 0)) {
+		s->starved = 1;
+		if (again) {
+			tell_of_displaced(cpu, holder);
+			bpf_rcu_read_lock();
+			bpf_for_each(scx_dsq, p, cpu, 0) {
+				tell_stuck(p, cpu, holder);
+				if (++n >= STUCK_AT_A_LOOK)
+					break;
+			}
+			bpf_rcu_read_unlock();
+		}
+	}
+	bpf_task_release(holder);
+	return s->starved;
+}
+
+/*
  * On an idle machine nothing makes the scheduler run but the shim's heartbeat, once a second: too late for what the
  * policy wants to do some time after the last event.
  */
@@ -437,10 +576,21 @@ struct {
 	__type(value, struct look);
 } look SEC(".maps");
 
+static u64 starved_looked_ns;
+static bool starved;	/* some CPU's tasks waited then */
+
 static int look_if_due(void *map, u32 *key, struct look *value)
 {
 	u64 now = bpf_ktime_get_ns(), at = *(volatile u64 *)&due, next = look_every_ns;
+	u32 cpu;
 
+	if (enabled && now - starved_looked_ns >= (starved ? look_starved_ns : look_every_ns)) {
+		starved = false;
+		starved_looked_ns = now;
+		tell_of_scheduler(now);
+		bpf_for(cpu, 0, nr_cpu_ids)
+			starved |= look_for_starved(cpu);
+	}
 	if (enabled && now >= at) {
 		volatile u64 *scheduled = shim_counter(nr_scheduled_off);
 
@@ -451,6 +601,8 @@ static int look_if_due(void *map, u32 *key, struct look *value)
 	} else if (now < at && at - now < next) {
 		next = at - now;
 	}
+	if (starved && next > look_starved_ns)
+		next = look_starved_ns;
 	bpf_timer_start(&value->timer, next, 0);
 	return 0;
 }
@@ -479,6 +631,7 @@ int BPF_PROG(eyes_switch, bool preempt, struct task_struct *prev, struct task_st
 	u32 cpu = bpf_get_smp_processor_id() & (EYES_MAX_CPUS - 1);
 	struct eyes_cpu *s = &cpus[cpu];
 	u64 bit = 1ULL << (cpu & 63), now = bpf_ktime_get_ns(), hint, stint;
+	bool displaced = false;
 
 	stint = now - s->since_ns;
 	if (s->owner == OWNER_HOME)
@@ -505,6 +658,20 @@ int BPF_PROG(eyes_switch, bool preempt, struct task_struct *prev, struct task_st
 		__sync_fetch_and_or(&idle[cpu / 64].bits, bit);
 	else if (!prev->pid)
 		__sync_fetch_and_and(&idle[cpu / 64].bits, ~bit);
+	if (s->nr_displaced)
+		replaced(s, next->pid);
+	if (next->prio < MAX_RT_PRIO && (preempt || !prev->__state) && prev->scx.flags & SCX_QUEUED_BIT) {
+		displace(s, prev->pid);
+		displaced = true;
+	}
+	if (next->pid == scheduler_tid) {
+		displaced_ns = 0;
+	} else if (displaced && prev->pid == scheduler_tid) {
+		displaced_cpu = cpu;
+		displaced_ns = now;
+	} else {
+		tell_of_scheduler(now);
+	}
 	if (prev->pid == scheduler_tid) {
 		scheduler_runs = 0;
 		if (left() && !next->pid)

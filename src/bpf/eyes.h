@@ -23,6 +23,9 @@
 #define HINT_STICKY	(1ULL << 57)
 #define HINT_HOME	(1ULL << 58)
 
+/* Tasks displaced on one CPU that are remembered. */
+#define EYES_DISPLACED	4
+
 /* Whose time a CPU spends. */
 enum eyes_owner {
 	OWNER_NOBODY,	/* idle, or the scheduler itself */
@@ -47,7 +50,10 @@ struct eyes_cpu {
 	unsigned char late_rank;	/* of the task behind the bit in @late */
 	unsigned char pad;
 	unsigned int queued;		/* tasks in its own queue when the scheduler was switched in */
-	unsigned long long pad2[7];
+	unsigned int displaced[EYES_DISPLACED];	/* runnable sched_ext tasks that a real-time one took the CPU from; 0 = none */
+	unsigned int nr_displaced;	/* 0: there are none */
+	unsigned int starved;		/* tasks waited behind a real-time task when the timer looked last */
+	unsigned long long pad2[4];
 };
 
 /* A set of CPUs, 64 a word, each word in a cache line of its own. */
@@ -68,6 +74,15 @@ struct eyes_urgent {
 
 /* Tasks that one pass of the scheduler can be urgent about. */
 #define EYES_URGENT	32
+
+/* A task cannot get on because a real-time task holds its CPU. */
+struct eyes_stuck {
+	unsigned int tid;
+	unsigned int cpu;
+	unsigned int holder;		/* thread id of the real-time task */
+	unsigned int priority;		/* real-time priority that beats it, 1 to 99; 0 = there is none */
+	unsigned int kthread;		/* the stuck task is a kernel thread */
+};
 
 enum eyes_kind {
 	EYES_FORK = 1,	/* a thread was created: tid, pid, parent */

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// SCHED_EXT of the kernel's include/uapi/linux/sched.h.
-const SCHED_EXT: i32 = 7;
+pub const SCHED_EXT: i32 = 7;
 /// The fair classes; a real-time or deadline thread keeps its own.
 const FAIR: [i32; 3] = [libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE];
 

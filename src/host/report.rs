@@ -86,6 +86,10 @@ pub fn summary(run: &Run) -> String {
             c(Counter::OwnMajorFaults)
         ),
     );
+    if c(Counter::Rescued) + c(Counter::NotRescued) > 0 {
+        let (helped, not) = (c(Counter::Rescued), c(Counter::NotRescued));
+        line("real time", format!("{helped} times a task helped from behind a real-time task, {not} times in vain"));
+    }
     let lost = [Counter::TasksLost, Counter::ProcessEventsDropped, Counter::NoticesDropped, Counter::RingFull];
     for counter in lost.into_iter().filter(|l| c(*l) > 0) {
         line("lost", format!("{} {}", c(counter), counter.text()));

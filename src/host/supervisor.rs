@@ -19,7 +19,7 @@ use crate::host::preflight::{Roots, attached, topology};
 use crate::host::procstat::Stat;
 use crate::host::report::{self, Names, Run};
 use crate::host::sysctl::Saved;
-use crate::ids::{MS, Ns};
+use crate::ids::{MS, Ns, Tid};
 use crate::service::Pattern;
 use crate::stats::Counters;
 use crate::topology::Topology;
@@ -49,6 +49,8 @@ const LOOKS_TO_END: u32 = 20;
 pub const PATIENCE: Ns = 800 * MS;
 /// Notices shown per look; where services come and go by the hundred the rest is only counted.
 const LINES: usize = 20;
+/// Lines about real-time tasks come this seldom.
+const RESCUES_EVERY: Ns = 10_000 * MS;
 /// The set of CPUs has to stay the same for this long before a restart.
 const STABLE: Ns = 500 * MS;
 
@@ -80,6 +82,8 @@ struct Host<'a> {
     /// When the operator asked for an end.
     stopping: Option<Ns>,
     restarts: Restarts,
+    /// Stuck tasks told of, and when.
+    rescues: (u64, Ns),
 }
 
 /// Runs until asked to stop or until nothing helps. Prints the summary whenever it had been running.
@@ -95,6 +99,7 @@ pub fn supervise(plan: &Plan<'_>, journal: Journal, topology: Topology) -> Resul
         run: Run { ran_ns: 0, starts: 0, counters: Counters::default() },
         stopping: None,
         restarts: Restarts::default(),
+        rescues: (0, 0),
     };
     let result = host.supervise();
     host.restore_sysctl();
@@ -170,6 +175,7 @@ impl Host<'_> {
             };
             let seen = watched.wait(wait, self.stopping.is_none().then_some(self.plan.asked));
             self.take_notices();
+            self.take_rescues();
             if let Some(trouble) = self.plan.recording.and_then(|(recording, _)| recording.trouble()) {
                 self.journal.say(trouble);
             }
@@ -248,6 +254,29 @@ impl Host<'_> {
         if more > 0 {
             self.journal.say(format_args!("..and {more} more of these (-v shows all)"));
         }
+    }
+
+    /// Says who keeps others from running, now and then.
+    fn take_rescues(&mut self) {
+        let (helped, not, last) = self.channel.rescues();
+        let all = helped.saturating_add(not);
+        let (told, when) = self.rescues;
+        if all <= told || when != 0 && now().saturating_sub(when) < RESCUES_EVERY {
+            // A fresh dispatcher begins at 0.
+            self.rescues.0 = told.min(all);
+            return;
+        }
+        let name = |tid: Tid| match Stat::read(&self.plan.roots.proc.join(format!("{}/stat", tid.0))) {
+            Some(stat) => format!("{} {}", report::escaped(&stat.comm.to_string()), tid.0),
+            None => tid.0.to_string(),
+        };
+        self.journal.say(format_args!(
+            "real-time task {} keeps CPU {} from {} and maybe others: {helped} helped so far, {not} not",
+            name(last.holder),
+            last.cpu,
+            name(last.tid)
+        ));
+        self.rescues = (all, now());
     }
 
     /// Waits before a restart, until the set of CPUs is stable, and looks at the machine again.

@@ -26,6 +26,8 @@ impl SoftDomain {
             let alone = !self.cpus.has_behind(cpu) && self.nobody_late(now, queue) && self.nobody_late(now, llc);
             if due && alone && self.ends_soon(now, cpu) {
                 self.send(now, slot, cpu, Reason::MaskBehind, out);
+            } else if let Some(slot) = self.queues.oldest(queue).filter(|s| self.waits_in_vain(now, *s, cpu)) {
+                self.send(now, slot, cpu, Reason::MaskBehind, out);
             }
         }
     }
@@ -37,6 +39,12 @@ impl SoftDomain {
             && !self.cpus.has_behind(cpu)
             && self.queues.is_empty(self.pinned_queue(cpu))
             && self.nobody_late(now, llc.index())
+    }
+
+    /// A CPU that did not ask for so long that its task is overdue is a real-time task's. There the kernel side must see who
+    /// waits, to do something about it.
+    fn waits_in_vain(&self, now: Ns, slot: Slot, cpu: CpuId) -> bool {
+        self.waited(slot, now) > self.limits().age_bound_ns && !self.cpus.has_behind(cpu)
     }
 
     fn nobody_late(&self, now: Ns, queue: usize) -> bool {
