@@ -40,7 +40,7 @@ fn main() -> Result<()> {
         .build_and_generate(out.join("eyes_skel.rs"))
         .context("src/bpf/eyes.bpf.c")?;
 
-    for f in ["src/bpf/eyes.bpf.c", "src/bpf/eyes.h", "build.rs"] {
+    for f in ["src/bpf", "build.rs"] {
         println!("cargo:rerun-if-changed={f}");
     }
     println!("cargo:rustc-env=SOFT_DOMAIN_COMMIT={}", commit());

@@ -15,6 +15,7 @@
 //! gone wild can make it print nonsense, but not crash, hang or write outside this memory.
 
 mod homes;
+mod lifted;
 mod record;
 mod text;
 
@@ -22,6 +23,7 @@ use crate::event::Notice;
 use crate::ids::{CpuId, MAX_CPUS, Ns, Pid, Tid};
 use crate::stats::{COUNTERS, Counters};
 use homes::Homes;
+use lifted::Lifted;
 use record::{Record, WORDS};
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
@@ -30,6 +32,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering::*};
 use text::Text;
+
+pub use lifted::MOST_LIFTED;
 
 /// "softdom" and the version of the layout.
 const MAGIC: u64 = u64::from_le_bytes(*b"softdom\x01");
@@ -98,6 +102,7 @@ struct Shared {
     not_rescued: AtomicU64,
     last_stuck: AtomicU64,
     last_holder: AtomicI32,
+    lifted: Lifted,
     end_kernel_code: AtomicI64,
     end_text: Text,
     counters: [AtomicU64; COUNTERS],
@@ -218,6 +223,12 @@ impl Channel {
         if helped { &s.rescued } else { &s.not_rescued }.fetch_add(1, Release);
     }
 
+    /// Notes that `task` is a real-time one for a moment, with the policy that it had; `None`: it is one no more. For one
+    /// thread; slots are 0 to [`MOST_LIFTED`] - 1.
+    pub fn set_lifted(&self, slot: usize, task: Option<(Tid, i32)>) {
+        self.shared().lifted.set(slot, task);
+    }
+
     /// Keeps the home of an instance for a successor; `None` when it has none any more. `false`: no room.
     pub fn set_home(&self, pid: Pid, home: Option<CpuId>) -> bool {
         self.shared().homes.set(pid, home)
@@ -245,6 +256,11 @@ impl Channel {
         let last = s.last_stuck.load(Relaxed);
         let (tid, cpu) = (Tid(last as u32 as i32), CpuId((last >> 32) as u16 % MAX_CPUS as u16));
         (helped, not, Stuck { tid, cpu, holder: Tid(s.last_holder.load(Relaxed)) })
+    }
+
+    /// The tasks that are real-time ones for a moment: slot, thread id, the policy that they had.
+    pub fn lifted(&self) -> impl Iterator<Item = (usize, (Tid, i32))> {
+        self.shared().lifted.all()
     }
 
     /// The process that made the channel.

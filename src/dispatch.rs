@@ -6,6 +6,7 @@ use rustix::io::Errno;
 use rustix::process::{PidfdFlags, Signal};
 use soft_domain::channel::{Channel, End, EndKind, Phase};
 use soft_domain::event::ProcessEvent;
+use soft_domain::host::sched_policy::put_all_back;
 use soft_domain::host::supervisor::{LOOK_STOPPING, PATIENCE};
 use soft_domain::host::sysctl::Saved;
 use soft_domain::host::sysfs::read_topology;
@@ -49,8 +50,11 @@ pub fn main(options: &Options, channel_fd: i32, record_fd: Option<i32>) {
     });
     channel.set_end(&end);
     channel.set_phase(Phase::Ended);
-    if options.partial && !host_lives(&channel) {
-        partial::release_all(Path::new("/proc"));
+    if !host_lives(&channel) {
+        put_all_back(&channel);
+        if options.partial {
+            partial::release_all(Path::new("/proc"));
+        }
     }
 }
 
@@ -87,6 +91,7 @@ fn watch_host(channel: &Arc<Channel>, partial: bool) -> anyhow::Result<()> {
         }
         // Still here: stuck. The kernel detaches what is killed.
         let _ = sysctl.restore();
+        put_all_back(&told);
         if partial {
             partial::release_all(Path::new("/proc"));
         }

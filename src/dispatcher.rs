@@ -66,7 +66,8 @@ pub fn run(
     let enq_wakeup = compat::read_enum("scx_enq_flags", "SCX_ENQ_WAKEUP").unwrap_or(ENQ_WAKEUP);
     let mut eyes_object = MaybeUninit::uninit();
     let mut eyes = Eyes::load(&mut eyes_object, topology, tid, &words).context("eyes.bpf.c")?;
-    rescue::start(eyes.stuck_events()?, tid, channel.clone())?;
+    let (stuck, cpus) = eyes.for_rescue()?;
+    rescue::start(stuck, &cpus, tid, channel.clone())?;
     let mut answers = Answers::with_capacity(MAX_CPUS * 2);
     let mut outlet = Outlet { channel, counters: Counters::default(), published_at: 0 };
     // What happens meanwhile waits in the ring of `eyes`.

@@ -147,9 +147,14 @@ impl<'a> Eyes<'a> {
         self.binder.done()
     }
 
-    /// The ring of tasks that a real-time task keeps from running.
-    pub fn stuck_events(&self) -> Result<MapHandle> {
-        MapHandle::try_from(&self.skel.maps.stuck_events).context("stuck_events")
+    /// For src/rescue.rs: the ring of tasks that a real-time task keeps from running, and the memory that says what
+    /// every CPU does.
+    pub fn for_rescue(&self) -> Result<(MapHandle, MapHandle)> {
+        let maps = &self.skel.maps;
+        Ok((
+            MapHandle::try_from(&maps.stuck_events).context("stuck_events")?,
+            MapHandle::try_from(&maps.bss).context("eyes .bss")?,
+        ))
     }
 
     /// No more kicks; to be called before the shim detaches.

@@ -79,6 +79,8 @@ fn host(options: &Options, args: &[OsString]) -> Result<(), Failure> {
         return Err(failure.clone());
     }
     let topology = preflight::topology(roots.sys)?;
+    // Out of memory, the kernel kills others first: without the dispatcher nobody gets on. It inherits this.
+    let _ = std::fs::write(roots.proc.join("self/oom_score_adj"), "-1000");
     start_text(options, &topology);
 
     // Ctrl-C, SIGTERM and SIGHUP make this readable.

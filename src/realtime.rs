@@ -5,6 +5,7 @@
 //! tasks they would wait for the dispatch thread that is dead already, and the whole machine with them, until the watchdog
 //! acts (measured: 4 to 5 s).
 
+use soft_domain::host::sched_policy;
 use soft_domain::ids::Tid;
 use std::fs;
 use std::io;
@@ -18,12 +19,9 @@ pub fn all_but(scheduler: Tid) -> io::Result<()> {
     let own = rustix::thread::gettid().as_raw_nonzero().get();
     for entry in fs::read_dir("/proc/self/task")? {
         let tid = entry?.file_name().to_string_lossy().parse().map_err(io::Error::other)?;
-        if tid != own && tid != scheduler.0 {
-            let priority = libc::sched_param { sched_priority: PRIORITY };
-            // SAFETY: a valid pointer to plain data.
-            if unsafe { libc::sched_setscheduler(tid, libc::SCHED_FIFO, &raw const priority) } != 0 {
-                return Err(io::Error::last_os_error());
-            }
+        let other = tid != own && tid != scheduler.0;
+        if other && !sched_policy::set(Tid(tid), libc::SCHED_FIFO, PRIORITY) {
+            return Err(io::Error::last_os_error());
         }
     }
     Ok(())

@@ -23,9 +23,6 @@
 #define HINT_STICKY	(1ULL << 57)
 #define HINT_HOME	(1ULL << 58)
 
-/* Tasks displaced on one CPU that are remembered. */
-#define EYES_DISPLACED	4
-
 /* Whose time a CPU spends. */
 enum eyes_owner {
 	OWNER_NOBODY,	/* idle, or the scheduler itself */
@@ -50,10 +47,8 @@ struct eyes_cpu {
 	unsigned char late_rank;	/* of the task behind the bit in @late */
 	unsigned char pad;
 	unsigned int queued;		/* tasks in its own queue when the scheduler was switched in */
-	unsigned int displaced[EYES_DISPLACED];	/* runnable sched_ext tasks that a real-time one took the CPU from; 0 = none */
-	unsigned int nr_displaced;	/* 0: there are none */
 	unsigned int starved;		/* tasks waited behind a real-time task when the timer looked last */
-	unsigned long long pad2[4];
+	unsigned int pad2[13];
 };
 
 /* A set of CPUs, 64 a word, each word in a cache line of its own. */

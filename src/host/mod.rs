@@ -10,6 +10,7 @@ pub mod preflight;
 pub mod procstat;
 pub mod report;
 pub mod scan;
+pub mod sched_policy;
 pub mod supervisor;
 pub mod sysctl;
 pub mod sysfs;

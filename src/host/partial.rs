@@ -2,12 +2,11 @@
 
 use crate::host::procstat::Stat;
 use crate::host::scan;
+use crate::host::sched_policy::{SCHED_EXT, get, set};
 use crate::ids::{Pid, Tid};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// SCHED_EXT of the kernel's include/uapi/linux/sched.h.
-pub const SCHED_EXT: i32 = 7;
 /// The fair classes; a real-time or deadline thread keeps its own.
 const FAIR: [i32; 3] = [libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE];
 
@@ -42,7 +41,7 @@ impl Switched {
                 let Some(stat) = Stat::read(&self.proc.join(format!("{pid}/task/{tid}/stat"))) else { continue };
                 let policy = get(tid);
                 if FAIR.contains(&(policy & !libc::SCHED_RESET_ON_FORK))
-                    && set(tid, SCHED_EXT | policy & libc::SCHED_RESET_ON_FORK)
+                    && set(tid, SCHED_EXT | policy & libc::SCHED_RESET_ON_FORK, 0)
                 {
                     self.old.insert(tid, (stat.start_ticks, policy));
                     count += 1;
@@ -82,7 +81,7 @@ impl Switched {
         }
         let flag = get(tid).max(0) & libc::SCHED_RESET_ON_FORK;
         let old = self.old.get(&tid).filter(|(at, _)| *at == start);
-        set(tid, old.map_or(libc::SCHED_OTHER | flag, |(_, policy)| *policy))
+        set(tid, old.map_or(libc::SCHED_OTHER | flag, |(_, policy)| *policy), 0)
     }
 
     fn each_ext(&mut self, mut f: impl FnMut(&mut Self, Tid, u64)) {
@@ -105,21 +104,10 @@ pub fn release_all(proc: &Path) {
 
 /// Makes the calling thread SCHED_EXT, so that its sleeps and wake-ups are events for the dispatcher.
 pub fn join() -> bool {
-    set(Tid(0), SCHED_EXT)
+    set(Tid(0), SCHED_EXT, 0)
 }
 
 /// Undoes [`join`].
 pub fn leave() -> bool {
-    set(Tid(0), libc::SCHED_OTHER)
-}
-
-fn get(tid: Tid) -> i32 {
-    // SAFETY: no memory involved.
-    unsafe { libc::sched_getscheduler(tid.0) }
-}
-
-fn set(tid: Tid, policy: i32) -> bool {
-    let param = libc::sched_param { sched_priority: 0 };
-    // SAFETY: a valid pointer to a parameter; priority 0 is the only one that these classes have.
-    unsafe { libc::sched_setscheduler(tid.0, policy, &raw const param) == 0 }
+    set(Tid(0), libc::SCHED_OTHER, 0)
 }

@@ -18,6 +18,7 @@ use crate::host::partial::{self, Switched};
 use crate::host::preflight::{Roots, attached, topology};
 use crate::host::procstat::Stat;
 use crate::host::report::{self, Names, Run};
+use crate::host::sched_policy::put_all_back;
 use crate::host::sysctl::Saved;
 use crate::ids::{MS, Ns, Tid};
 use crate::service::Pattern;
@@ -153,6 +154,7 @@ impl Host<'_> {
         let stuck = self.watch(&mut child, &watched);
         let status = child.wait().map_err(|e| failed("cannot wait for the dispatcher", &e))?;
         self.take_notices();
+        put_all_back(&self.channel);
         Ok(match self.channel.end() {
             Some(End { kind: EndKind::Asked, .. }) => Gone::Asked,
             Some(end) => Gone::Told(end),

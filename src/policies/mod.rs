@@ -6,6 +6,7 @@ pub mod deadline;
 pub mod default_like;
 pub mod fifo;
 pub mod least_loaded;
+mod panics;
 
 use crate::cpumask::CpuMask;
 use crate::event::{Dispatch, Ready, Reason, Runnable};
@@ -23,6 +24,9 @@ pub const NAMES: &[(&str, &str)] = &[
     ("default-like", "roughly the kernel's own: idle CPU of the LLC, queues per CPU, periodic balancing"),
 ];
 
+/// See `panics.rs`.
+pub const PANICS: &str = "panics";
+
 /// Builds the policy called `name`; `None` if there is none.
 pub fn build(name: &str, topology: &Topology, settings: &Settings) -> Option<Box<dyn Policy>> {
     match name {
@@ -31,6 +35,7 @@ pub fn build(name: &str, topology: &Topology, settings: &Settings) -> Option<Box
         "deadline" => Some(Box::new(deadline::Deadline::new(topology, settings))),
         "least-loaded" => Some(Box::new(least_loaded::LeastLoaded::new(topology, settings))),
         "default-like" => Some(Box::new(default_like::DefaultLike::new(topology, settings))),
+        PANICS => Some(Box::new(panics::Panics::new(fifo::Fifo::new(topology, settings)))),
         _ => None,
     }
 }

@@ -4,42 +4,21 @@
 # again and again. (errors.sh has the texts and exit codes.)
 # shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
+# shellcheck source=left.sh
+. "${0%/*}/left.sh"
 cycles=${SHORT:+3}
-cycles=${cycles:-10}
-sysctl=/proc/sys/vm/compact_unevictable_allowed
-
-detached() { [ "$(state)" = disabled ]; }
-gone() { [ -z "$(pgrep -x 'scx_s.*')" ]; }
-kept() { [ "$(cat $sysctl)" = "$allowed" ]; }
-files() { find /tmp /run /dev/shm /sys/fs/bpf -xdev ! -name '*.log' ! -name '*.files' 2>/dev/null | sort; }
-# clean NAME: nothing is left of the scheduler, and the machine goes on
-clean() {
-    check "$1: detached" within 3 detached
-    check "$1: no process is left" within 3 gone
-    check "$1: the sysctl has its value" within 3 kept
-    files >/tmp/after.files
-    n=$(diff /tmp/before.files /tmp/after.files | grep -c '^[<>]')
-    check "$1: no file is left or gone: $n" same "$n" 0
-    n=$(changed_masks /tmp/masks)
-    check "$1: no mask is another: $n" same "$n" 0
-    n=$(rate 1 2 1)
-    check "$1: the servers serve on: $n requests/s" [ "$n" -gt 0 ]
-}
+cycles=${cycles:-50}
 # homes_before N: the placement when the scheduler ended for the Nth time
 homes_before() {
     awk -v n="$1" '/ restarting: / && ++k == n {exit} {print}' "$LOG" >/tmp/until.log
     LOG=/tmp/until.log placed
 }
-runs() { [ "$(grep -c ' running: ' "$LOG")" -ge "$1" ]; }
 
-allowed=$(cat $sysctl)
 servers 1 2
 clients 1 2
 burners 2
 gate
-masks >/tmp/masks
-: >/tmp/scheduler.log
-files >/tmp/before.files
+look_before
 
 say "-- kill -9 of the dispatcher"
 start -P valkey-server
