@@ -3,6 +3,10 @@
 //! Beside its words a mask knows which of them have a CPU, and every operation visits only those: the CPUs of an LLC are
 //! mostly in one word of 16, and those of a small machine are all in the first.
 
+mod set;
+
+pub use set::{Both, Each, Except, Set};
+
 use crate::ids::{CpuId, MAX_CPUS};
 use std::fmt;
 
@@ -94,6 +98,7 @@ impl CpuMask {
     }
 
     /// How many CPUs are in the set.
+    #[inline]
     pub fn count(&self) -> usize {
         bits(self.used).map(|i| self.words[i].count_ones() as usize).sum()
     }
@@ -171,25 +176,10 @@ impl CpuMask {
         self.first().filter(|_| self.used.is_power_of_two() && word.is_power_of_two())
     }
 
-    /// The CPUs of the set, lowest first; a copy, so that the set may change meanwhile.
+    /// The CPUs of the set, lowest first. [`Set::at_or_above`] walks through a set that changes meanwhile.
     #[inline]
-    pub fn iter(&self) -> impl Iterator<Item = CpuId> + use<> {
-        Iter { rest: *self }
-    }
-}
-
-struct Iter {
-    rest: CpuMask,
-}
-
-impl Iterator for Iter {
-    type Item = CpuId;
-
-    #[inline]
-    fn next(&mut self) -> Option<CpuId> {
-        let cpu = self.rest.first()?;
-        self.rest.clear(cpu);
-        Some(cpu)
+    pub fn iter(&self) -> Each<&CpuMask> {
+        self.each()
     }
 }
 
@@ -261,7 +251,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn masks_agree_with_sets((a, sa) in mask(), (b, sb) in mask()) {
+        fn masks_agree_with_sets((a, sa) in mask(), (b, sb) in mask(), (c, _) in mask()) {
             let set = |m: CpuMask| m.iter().map(|c| c.0).collect::<BTreeSet<u16>>();
             for (m, s) in [
                 (a, sa.clone()),
@@ -280,6 +270,14 @@ mod tests {
             prop_assert_eq!(a.is_subset_of(&b), sa.is_subset(&sb));
             prop_assert_eq!(a.only().map(|c| c.0), sa.first().copied().filter(|_| sa.len() == 1));
             prop_assert!((0..1100).all(|c| a.has(CpuId(c)) == sa.contains(&c)));
+            // Combined without a copy: the same sets.
+            prop_assert_eq!(a.both(&b).mask(), a.and(&b));
+            prop_assert_eq!(a.except(&b).mask(), a.minus(&b));
+            let (lazy, made) = (a.both(&b).except(&c), a.and(&b).minus(&c));
+            prop_assert!(lazy.each().eq(made.iter()));
+            prop_assert_eq!((lazy.any(), lazy.lowest()), (!made.is_empty(), made.first()));
+            prop_assert!((0..1100).all(|c| lazy.holds(CpuId(c)) == made.has(CpuId(c))));
+            prop_assert!((0..1100).all(|c| a.at_or_above(c) == a.iter().find(|x| x.index() >= c)));
         }
     }
 

@@ -1,6 +1,6 @@
 //! What the policy believes each CPU does: what it was last given, and how busy it has been.
 
-use crate::cpumask::CpuMask;
+use crate::cpumask::{CpuMask, Set};
 use crate::event::Spent;
 use crate::ids::{CpuId, Ns};
 use crate::load::Load;
@@ -96,7 +96,8 @@ impl Cpus {
 
     /// The CPUs of `idle` run nothing, and nothing is on its way to them.
     pub fn found_idle(&mut self, idle: &CpuMask) {
-        for cpu in self.occupied.and(idle).iter() {
+        // Each is no longer occupied then.
+        while let Some(cpu) = self.occupied.both(idle).lowest() {
             self.vacate(cpu);
         }
     }

@@ -70,7 +70,8 @@ pub struct Results {
 impl Machine {
     /// Closes the books of a run. Stints that go on are counted up to now.
     pub fn results(&mut self) -> Results {
-        for cpu in self.topology.cpus().iter() {
+        let cpus = *self.topology.cpus();
+        for cpu in cpus.iter() {
             self.close(cpu);
         }
         let duration = self.now - BOOT;

@@ -147,7 +147,8 @@ impl Machine {
     /// `cpu` fell idle or busy: its siblings go faster or slower from now on.
     pub(super) fn retime_siblings(&mut self, cpu: CpuId) {
         let Some(info) = self.topology.cpu(cpu).filter(|_| self.topology.has_smt()) else { return };
-        for sibling in self.topology.core_cpus(info.core).iter().filter(|c| *c != cpu) {
+        let siblings = *self.topology.core_cpus(info.core);
+        for sibling in siblings.iter().filter(|c| *c != cpu) {
             if let Current::Task(task) = self.cpus[sibling.index()].current {
                 self.account(sibling);
                 self.set_rate(sibling, task);

@@ -1,6 +1,7 @@
 //! Crowded LLCs: the domain of a process that is no instance follows the load when the imbalance lasts.
 
 use super::SoftDomain;
+use crate::cpumask::Set;
 use crate::ids::{CpuId, LlcId, MS, Ns};
 use crate::limits::FULL_LOAD;
 use crate::queue::{NONE, Slot};
@@ -69,13 +70,13 @@ impl SoftDomain {
         process.cramped = if on_home { process.cramped + more } else { process.cramped.saturating_sub(1) };
         let Some(llc) = process.llc.filter(|_| process.cramped >= CRAMPED) else { return };
         process.cramped = 0;
-        let open = self.usable(slot, self.topology.cpus()).minus(self.domains.home_mask());
+        let open = self.usable(slot, self.topology.cpus()).except(self.domains.home_mask());
         let load = |c: CpuId| self.cpus.lasting_load(c);
-        let here = open.and(self.topology.llc_cpus(llc)).iter().map(load).min().unwrap_or(FULL_LOAD);
+        let here = open.both(self.topology.llc_cpus(llc)).each().map(load).min().unwrap_or(FULL_LOAD);
         let node = self.topology.llc_node(llc);
         let far = |c: CpuId| self.topology.llc_node(self.llc_of(c)) != node;
-        let elsewhere = open.minus(self.topology.llc_cpus(llc));
-        let best = elsewhere.iter().min_by_key(|c| (load(*c), far(*c), c.0));
+        let elsewhere = open.except(self.topology.llc_cpus(llc));
+        let best = elsewhere.each().min_by_key(|c| (load(*c), far(*c), c.0));
         if let Some(best) = best.filter(|c| load(*c) + self.limits().home_margin <= here) {
             let to = self.llc_of(best);
             self.domains.processes.get_mut(of).llc = Some(to);
@@ -90,7 +91,7 @@ impl SoftDomain {
         for _ in 0..LOOK {
             let Some(slot) = next else { break };
             let task = self.tasks.get(slot);
-            if task.process != NONE && !self.usable(slot, self.topology.llc_cpus(to)).is_empty() {
+            if task.process != NONE && self.usable(slot, self.topology.llc_cpus(to)).any() {
                 let process = self.domains.processes.get(task.process);
                 if process.instance.is_none() && process.threads <= 1 && !process.kthread && process.llc == Some(from) {
                     if !self.is_with_partner(task.process) {

@@ -2,6 +2,7 @@
 //! turn of ours in between. At most one waits there, and nobody can take it away from there again.
 
 use super::SoftDomain;
+use crate::cpumask::Set;
 use crate::event::{Answers, Cause, LONG, Reason};
 use crate::ids::{CpuId, LlcId, Ns};
 use crate::queue::Slot;
@@ -9,7 +10,9 @@ use crate::queue::Slot;
 impl SoftDomain {
     /// After the CPUs that can take tasks have theirs: the first of each queue, if it wants a CPU that is about to be free.
     pub(super) fn send_behind_short(&mut self, now: Ns, out: &mut Answers) {
-        for llc in self.waiting_llcs.iter().map(|c| LlcId(c.0)) {
+        let mut from = 0;
+        while let Some(llc) = self.waiting_llcs.at_or_above(from).map(|c| LlcId(c.0)) {
+            from = llc.index() + 1;
             let Some(slot) = self.queues.first(llc.index()) else { continue };
             let task = self.tasks.get(slot);
             let Some(home) = self.home_of(task).filter(|h| self.may_wait_behind(now, slot, *h, llc)) else { continue };
@@ -17,7 +20,9 @@ impl SoftDomain {
                 self.send(now, slot, home, Reason::HomeBehind, out);
             }
         }
-        for cpu in self.waiting_cpus.iter() {
+        let mut from = 0;
+        while let Some(cpu) = self.waiting_cpus.at_or_above(from) {
+            from = cpu.index() + 1;
             let queue = self.pinned_queue(cpu);
             let Some(slot) = self.queues.first(queue) else { continue };
             let llc = self.llc_of(cpu).index();

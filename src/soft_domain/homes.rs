@@ -1,7 +1,7 @@
 //! Homes: given, kept inside the mask, moved, and given back.
 
 use super::{Reach, SoftDomain};
-use crate::cpumask::CpuMask;
+use crate::cpumask::{CpuMask, Set};
 use crate::domain::Instance;
 use crate::event::{Answers, MoveReason, Name, Notice};
 use crate::ids::{CpuId, LlcId, MS, Ns, Pid};
@@ -182,7 +182,7 @@ impl SoftDomain {
     pub(super) fn allowed(&self, slot: Slot) -> CpuMask {
         let pid = self.domains.processes.get(slot).pid;
         let main = self.tasks.slot(pid.0).filter(|t| self.tasks.get(*t).reach == Reach::Narrow);
-        main.map_or(*self.topology.cpus(), |t| self.usable(t, self.topology.cpus()))
+        main.map_or(*self.topology.cpus(), |t| self.usable(t, self.topology.cpus()).mask())
     }
 
     /// What an instance meets on its home, 1/1024 CPU: the load of others and the other homes there. Compare with

@@ -2,7 +2,7 @@
 //! while they fit: a wake-up across LLCs costs an interrupt and cold caches.
 
 use super::SoftDomain;
-use crate::cpumask::CpuMask;
+use crate::cpumask::{Both, CpuMask, Set};
 use crate::event::{Answers, MoveReason};
 use crate::ids::{LlcId, Ns, Tid};
 use crate::limits::FULL_LOAD;
@@ -38,7 +38,7 @@ impl SoftDomain {
     }
 
     /// The process that mostly wakes this one, and the CPUs that the thread which does may use.
-    fn partner_of(&self, process: Slot) -> Option<(Slot, CpuMask)> {
+    fn partner_of(&self, process: Slot) -> Option<(Slot, Both<&CpuMask, &CpuMask>)> {
         let p = self.domains.processes.get(process);
         let thread = self.tasks.slot(p.partner.0).filter(|_| p.votes >= PARTNER)?;
         let other = Some(self.tasks.get(thread).process).filter(|o| *o != NONE && *o != process)?;
@@ -85,8 +85,8 @@ impl SoftDomain {
     /// The one LLC that the partner of an instance is confined to, if it is.
     fn partner_confined_to(&self, process: Slot) -> Option<LlcId> {
         let (_, mask) = self.partner_of(process)?;
-        let llc = self.llc_of(mask.first()?);
-        mask.is_subset_of(self.topology.llc_cpus(llc)).then_some(llc)
+        let llc = self.llc_of(mask.lowest()?);
+        (!mask.except(self.topology.llc_cpus(llc)).any()).then_some(llc)
     }
 
     /// An instance whose partner may run only in another LLC changes homes with one that lives there and has no such reason

@@ -1,7 +1,7 @@
 //! The pass: waiting tasks meet free CPUs.
 
 use super::SoftDomain;
-use crate::cpumask::CpuMask;
+use crate::cpumask::{CpuMask, Set};
 use crate::event::{Answers, Cause, MAX_URGENT, Ready, Reason, Urgent};
 use crate::ids::{CpuId, LlcId, MS, Ns};
 use crate::limits::FULL_LOAD;
@@ -47,14 +47,7 @@ impl SoftDomain {
         }
         self.place_overdue(now, &mut free, out);
         self.place_pinned(now, &mut free, Rivals::First, out);
-        // Tasks of a free CPU's own LLC first. Mostly there is nothing left then for those of others, and nobody looks at them.
-        let (near, far) = self.waiting_near(&free);
-        for llc in near.iter().chain(far.iter()).map(|c| LlcId(c.0)) {
-            if free.is_empty() {
-                break;
-            }
-            self.place_llc(now, llc, ready.asking, &mut free, out);
-        }
+        self.place_queues(now, ready.asking, &mut free, out);
         // What stood before them did not want these CPUs.
         self.place_pinned(now, &mut free, Rivals::Served, out);
         self.spill(now, &mut free, out);
@@ -65,17 +58,37 @@ impl SoftDomain {
         self.tell_urgent(now, out);
     }
 
-    /// LLCs where tasks wait: those with a CPU of `free`, and the others.
-    fn waiting_near(&self, free: &CpuMask) -> (CpuMask, CpuMask) {
-        let mut near = CpuMask::EMPTY;
+    /// Tasks of a free CPU's own LLC first. Mostly there is nothing left then for those of others, and nobody looks at them.
+    fn place_queues(&mut self, now: Ns, asking: Option<CpuId>, free: &mut CpuMask, out: &mut Answers) {
+        if free.is_empty() {
+            return;
+        }
+        if let Some(llc) = self.waiting_llcs.only() {
+            self.place_llc(now, LlcId(llc.0), asking, free, out);
+            return;
+        }
+        let near = self.llcs_with(free);
+        let mut from = 0;
+        while let Some(llc) = self.waiting_llcs.both(&near).at_or_above(from).filter(|_| !free.is_empty()) {
+            self.place_llc(now, LlcId(llc.0), asking, free, out);
+            from = llc.index() + 1;
+        }
+        let mut from = 0;
+        while let Some(llc) = self.waiting_llcs.except(&near).at_or_above(from).filter(|_| !free.is_empty()) {
+            self.place_llc(now, LlcId(llc.0), asking, free, out);
+            from = llc.index() + 1;
+        }
+    }
+
+    /// LLCs with a CPU of `free`, at least those where tasks wait.
+    fn llcs_with(&self, free: &CpuMask) -> CpuMask {
         // Through the shorter list: an idle machine has many free CPUs, a full one many queues.
         if free.count() < self.waiting_llcs.count() {
-            free.iter().for_each(|cpu| near.set(CpuId(self.llc_of(cpu).0)));
+            free.iter().map(|cpu| CpuId(self.llc_of(cpu).0)).collect()
         } else {
             let has_free = |l: &CpuId| free.intersects(self.topology.llc_cpus(LlcId(l.0)));
-            self.waiting_llcs.iter().filter(has_free).for_each(|l| near.set(l));
+            self.waiting_llcs.iter().filter(has_free).collect()
         }
-        (self.waiting_llcs.and(&near), self.waiting_llcs.minus(&near))
     }
 
     /// The next task of each queue: if it woke up it is worth interrupting something long. And CPUs that go on with a
@@ -94,10 +107,8 @@ impl SoftDomain {
         for llc in self.waiting_llcs.iter() {
             self.tell_first(llc.index(), out);
         }
-        if !self.waiting_cpus.is_empty() {
-            for cpu in self.waiting_cpus.iter() {
-                self.tell_first(self.pinned_queue(cpu), out);
-            }
+        for cpu in self.waiting_cpus.iter() {
+            self.tell_first(self.pinned_queue(cpu), out);
         }
     }
 
@@ -137,12 +148,12 @@ impl SoftDomain {
         if now <= self.overdue_due {
             return;
         }
-        self.overdue_due = self.oldest_since(now, self.waiting_cpus).saturating_add(bound);
+        self.overdue_due = self.oldest_since(now, &self.waiting_cpus).saturating_add(bound);
         let first = self.topology.nr_llcs();
         let mut last = None;
         for _ in 0..LOOK {
             let llcs = self.waiting_llcs.iter().map(CpuId::index);
-            let pinned = free.and(&self.waiting_cpus).iter().map(|c| first + c.index());
+            let pinned = free.both(&self.waiting_cpus).each().map(|c| first + c.index());
             let overdue = llcs.chain(pinned).filter_map(|queue| {
                 let slot = self.queues.oldest(queue).filter(|s| self.waited(*s, now) > bound)?;
                 let place = (self.tasks.get(slot).enqueued_at, queue);
@@ -150,26 +161,25 @@ impl SoftDomain {
             });
             let Some((place, slot)) = overdue.min().filter(|_| !free.is_empty()) else { return };
             last = Some(place);
-            let usable = self.usable(slot, free);
-            let near = usable.and(self.topology.llc_cpus(self.tasks.get(slot).clock_of));
-            if let Some(cpu) = near.first().or_else(|| usable.first()) {
+            let usable = self.usable(slot, &*free);
+            let near = usable.both(self.topology.llc_cpus(self.tasks.get(slot).clock_of));
+            if let Some(cpu) = near.lowest().or_else(|| usable.lowest()) {
                 self.put(now, slot, cpu, Reason::Overdue, free, out);
             }
         }
     }
 
     /// Since when the longest waiting task of the LLCs' queues, and of those of `cpus`, waits; `now` if none does.
-    fn oldest_since(&self, now: Ns, cpus: CpuMask) -> Ns {
+    fn oldest_since(&self, now: Ns, cpus: &CpuMask) -> Ns {
         let queues = self.waiting_llcs.iter().map(CpuId::index).chain(cpus.iter().map(|c| self.pinned_queue(c)));
         queues.filter_map(|q| self.queues.oldest(q)).map(|s| self.tasks.get(s).enqueued_at).fold(now, Ns::min)
     }
 
     /// Tasks that have one CPU only, where they are due before the LLC's first.
     fn place_pinned(&mut self, now: Ns, free: &mut CpuMask, rivals: Rivals, out: &mut Answers) {
-        if self.waiting_cpus.is_empty() {
-            return;
-        }
-        for cpu in free.and(&self.waiting_cpus).iter() {
+        let mut from = 0;
+        while let Some(cpu) = free.both(&self.waiting_cpus).at_or_above(from) {
+            from = cpu.index() + 1;
             let Some(slot) = self.queues.first(self.pinned_queue(cpu)) else { continue };
             let rival = self.queues.first(self.llc_of(cpu).index()).and_then(|s| self.queues.deadline(s));
             if rivals == Rivals::Served || self.queues.deadline(slot) <= rival.or(Some(u64::MAX)) {
@@ -210,8 +220,8 @@ impl SoftDomain {
         let task = self.tasks.get(slot);
         let homes = self.domains.home_mask();
         if let Some(home) = self.home_of(task) {
-            let at_home = self.usable(slot, &free.and(self.topology.domain(home, self.settings.level)));
-            let prefer = [task.cpu, home].into_iter().find(|c| at_home.has(*c)).or_else(|| at_home.first());
+            let at_home = self.usable(slot, free.both(self.topology.domain(home, self.settings.level)));
+            let prefer = [task.cpu, home].into_iter().find(|c| at_home.holds(*c)).or_else(|| at_home.lowest());
             if let Some(cpu) = prefer {
                 return Some((cpu, Reason::Home));
             }
@@ -219,30 +229,29 @@ impl SoftDomain {
             if behind.is_some() && self.waits_for(task.process, home, now) {
                 return behind;
             }
-            let near = self.usable(slot, &free.and(self.topology.llc_cpus(llc)));
-            let other = self.best_of(&near.minus(homes), free).or(self.best_of(&near, free));
+            let near = self.usable(slot, free.both(self.topology.llc_cpus(llc)));
+            let other = self.best_of(near.except(homes), free).or_else(|| self.best_of(near, free));
             return other.map(|c| (c, Reason::InLlc)).or(behind.filter(|_| self.ends_soon(now, home)));
         }
         let undecided = task.process != NONE && self.undecided(task.process);
-        let near = if undecided { *free } else { free.and(self.topology.llc_cpus(llc)) };
-        let near = self.usable(slot, &near);
-        let away = near.minus(homes);
-        if away.is_empty() && task.process != NONE && self.domains.processes.get(task.process).kthread {
+        let within = if undecided { free } else { self.topology.llc_cpus(llc) };
+        let near = self.usable(slot, free.both(within));
+        let away = near.except(homes);
+        if !away.any() && task.process != NONE && self.domains.processes.get(task.process).kthread {
             // No cache to lose: rather anywhere than in the way of a service.
-            if let Some(cpu) = self.best_of(&self.usable(slot, free).minus(homes), free) {
+            if let Some(cpu) = self.best_of(self.usable(slot, free).except(homes), free) {
                 return Some((cpu, Reason::OtherLlc));
             }
         }
-        if near.is_empty() {
+        if !near.any() {
             return None;
         }
         if undecided {
-            return self.least_loaded_llc(now, &away, &near, task.cpu).map(|c| (c, Reason::InLlc));
+            return self.least_loaded_llc(now, &away.mask(), &near.mask(), task.cpu).map(|c| (c, Reason::InLlc));
         }
         // Its last CPU, unless that is a home and there is another; then the CPU that asks, which needs no kick.
-        let wish = [Some(task.cpu), asking].into_iter().flatten();
-        let pick = |from: &CpuMask| wish.clone().find(|c| from.has(*c)).or_else(|| self.best_of(from, free));
-        pick(&away).or_else(|| pick(&near)).map(|c| (c, Reason::InLlc))
+        let wish = [Some(task.cpu), asking];
+        self.pick(wish, away, free).or_else(|| self.pick(wish, near, free)).map(|c| (c, Reason::InLlc))
     }
 
     fn undecided(&self, process: Slot) -> bool {
@@ -250,11 +259,17 @@ impl SoftDomain {
         p.instance.is_none() && p.llc.is_none()
     }
 
+    /// The first of `wish` that is in `cpus`, else the best of these.
+    fn pick(&self, wish: [Option<CpuId>; 2], cpus: impl Set, free: &CpuMask) -> Option<CpuId> {
+        wish.into_iter().flatten().find(|c| cpus.holds(*c)).or_else(|| self.best_of(cpus, free))
+    }
+
     /// A CPU of `cpus` whose whole core is free, else its first.
-    fn best_of(&self, cpus: &CpuMask, free: &CpuMask) -> Option<CpuId> {
+    fn best_of(&self, cpus: impl Set, free: &CpuMask) -> Option<CpuId> {
         let whole =
             |c: &CpuId| self.topology.cpu(*c).is_some_and(|i| self.topology.core_cpus(i.core).is_subset_of(free));
-        if self.topology.has_smt() { cpus.iter().find(whole).or_else(|| cpus.first()) } else { cpus.first() }
+        let first = cpus.lowest()?;
+        if self.topology.has_smt() { cpus.each().find(whole).or(Some(first)) } else { Some(first) }
     }
 
     /// For a process without a domain yet: a CPU in the LLC with the least load and the fewest promises.
@@ -265,8 +280,8 @@ impl SoftDomain {
             .llcs()
             .filter(|l| self.topology.llc_cpus(*l).intersects(from))
             .min_by_key(|l| (self.llc_load(now, *l) / 64, *l != self.llc_of(last), l.0))?;
-        let in_llc = from.and(self.topology.llc_cpus(llc));
-        if in_llc.has(last) { Some(last) } else { self.best_of(&in_llc, from) }
+        let in_llc = from.both(self.topology.llc_cpus(llc));
+        if in_llc.holds(last) { Some(last) } else { self.best_of(in_llc, from) }
     }
 
     /// Mean load of an LLC's CPUs with what was promised to it, and what waits there: 1024 = all busy.
@@ -301,8 +316,10 @@ impl SoftDomain {
         if free.is_empty() || now < self.spill_due {
             return;
         }
-        self.spill_due = self.oldest_since(now, CpuMask::EMPTY).saturating_add(to_llc);
-        for llc in self.waiting_llcs.iter().map(|c| LlcId(c.0)) {
+        self.spill_due = self.oldest_since(now, &CpuMask::EMPTY).saturating_add(to_llc);
+        let mut from = 0;
+        while let Some(llc) = self.waiting_llcs.at_or_above(from).map(|c| LlcId(c.0)) {
+            from = llc.index() + 1;
             let node = self.topology.llc_node(llc);
             let mut next = self.queues.oldest(llc.index());
             for _ in 0..LOOK {
@@ -312,12 +329,12 @@ impl SoftDomain {
                 if waited < to_llc {
                     break;
                 }
-                let usable = self.usable(slot, free);
-                let in_node = usable.and(node.map_or(&CpuMask::EMPTY, |n| self.topology.node_cpus(n)));
-                if let Some(cpu) = self.best_of(&in_node, free) {
+                let usable = self.usable(slot, &*free);
+                let in_node = usable.both(node.map_or(&CpuMask::EMPTY, |n| self.topology.node_cpus(n)));
+                if let Some(cpu) = self.best_of(in_node, free) {
                     self.put(now, slot, cpu, Reason::OtherLlc, free, out);
                 } else if waited >= to_node
-                    && let Some(cpu) = self.best_of(&usable, free)
+                    && let Some(cpu) = self.best_of(usable, free)
                 {
                     self.put(now, slot, cpu, Reason::OtherNode, free, out);
                 }

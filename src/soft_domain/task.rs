@@ -1,7 +1,7 @@
 //! What the policy remembers of a thread.
 
 use super::SoftDomain;
-use crate::cpumask::CpuMask;
+use crate::cpumask::{Both, CpuMask, Set};
 use crate::event::{Cause, Hint, Runnable};
 use crate::ids::{CpuId, LlcId, Ns, Tid};
 use crate::queue::Slot;
@@ -76,16 +76,24 @@ impl Task {
 }
 
 impl SoftDomain {
-    /// Of `cpus`, all of this machine, those that the task may use.
-    pub(super) fn usable(&self, slot: Slot, cpus: &CpuMask) -> CpuMask {
+    /// The CPUs of this machine that the task may use, and maybe some that are not of this machine.
+    #[inline]
+    pub(super) fn mask_of(&self, slot: Slot) -> &CpuMask {
         match self.tasks.get(slot).reach {
-            Reach::Anywhere => *cpus,
-            Reach::Narrow => cpus.and(&self.masks[slot as usize]),
-            Reach::Unknown => CpuMask::EMPTY,
+            Reach::Anywhere => self.topology.cpus(),
+            Reach::Narrow => &self.masks[slot as usize],
+            Reach::Unknown => &CpuMask::EMPTY,
         }
     }
 
+    /// Of `cpus`, all of this machine, those that the task may use.
+    #[inline]
+    pub(super) fn usable<'a, S: Set>(&'a self, slot: Slot, cpus: S) -> Both<S, &'a CpuMask> {
+        cpus.both(self.mask_of(slot))
+    }
+
     /// Whether the task may use `cpu`.
+    #[inline]
     pub(super) fn allows(&self, slot: Slot, cpu: CpuId) -> bool {
         match self.tasks.get(slot).reach {
             Reach::Anywhere => true,

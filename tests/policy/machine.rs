@@ -362,7 +362,8 @@ impl<P: Policy> Machine<P> {
     }
 
     pub fn observe(&mut self) {
-        for cpu in self.t.cpus().iter() {
+        let cpus = *self.t.cpus();
+        for cpu in cpus.iter() {
             self.account(cpu);
             let spent = std::mem::take(&mut self.cpus[cpu.index()].spent);
             self.policy.observe(self.now, cpu, &spent);
@@ -444,7 +445,8 @@ impl<P: Policy> Machine<P> {
         let waiting: Vec<i32> = self.held.keys().copied().collect();
         let most = waiting.len() + 2;
         for _ in 0..most {
-            for cpu in self.t.cpus().iter() {
+            let cpus = *self.t.cpus();
+            for cpu in cpus.iter() {
                 while self.running(cpu).is_some() {
                     self.sleep(cpu);
                 }
