@@ -1,6 +1,6 @@
 //! How busy something is: a decayed share of one CPU, from run times as they become known. Integers only.
 
-use crate::ids::Ns;
+use crate::ids::{MS, Ns};
 use crate::limits::FULL_LOAD;
 
 /// 2^(-i/32) in 1/65536, i = 0..=32, rounded: one half-life in 32 steps.
@@ -9,6 +9,9 @@ const DECAY: [u64; 33] = [
     46341, 45348, 44376, 43425, 42495, 41584, 40693, 39821, 38968, 38133, 37316, 36516, 35734, 34968, 34219, 33486,
     32768,
 ];
+
+/// The half-life that nearly all loads have, ns.
+const USUAL: Ns = 32 * MS;
 
 /// Bits of fraction that a load carries inside.
 const FRACTION: u32 = 16;
@@ -57,7 +60,12 @@ fn decayed(value: u64, span: Ns, half_life: Ns) -> u64 {
     if value == 0 || span == 0 {
         return value;
     }
-    let half_life = half_life.max(32);
+    // Divisions by a constant are multiplications.
+    if half_life == USUAL { decay(value, span, USUAL) } else { decay(value, span, half_life.max(32)) }
+}
+
+#[inline(always)]
+fn decay(value: u64, span: Ns, half_life: Ns) -> u64 {
     let whole = span / half_life;
     if whole >= 40 {
         return 0;
@@ -72,7 +80,6 @@ fn decayed(value: u64, span: Ns, half_life: Ns) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::MS;
 
     #[test]
     fn a_load_halves_in_one_half_life_and_fills_as_fast() {
@@ -82,6 +89,14 @@ mod tests {
         assert_eq!(l.at(64 * MS, 0, 32 * MS), 256);
         assert_eq!(l.at(64 * MS, 32 * MS, 32 * MS), 768);
         assert_eq!(l.at(u64::MAX, u64::MAX, 32 * MS), 1024);
+    }
+
+    #[test]
+    fn the_usual_half_life_is_no_other_than_it_says() {
+        for span in (0..2_000_000_000).step_by(3_333_333) {
+            let value = (u64::from(FULL_LOAD) << FRACTION) - span / 64;
+            assert_eq!(decayed(value, span, USUAL), decay(value, span, std::hint::black_box(USUAL)));
+        }
     }
 
     #[test]

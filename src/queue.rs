@@ -21,6 +21,7 @@ struct Node {
     right: Slot,
     older: Slot,
     newer: Slot,
+    marked: bool,
 }
 
 const OUT: Node = Node {
@@ -33,6 +34,7 @@ const OUT: Node = Node {
     right: NONE,
     older: NONE,
     newer: NONE,
+    marked: false,
 };
 
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +45,8 @@ struct Queue {
     oldest: Slot,
     newest: Slot,
     len: u32,
+    /// How many of its slots are marked.
+    marked: u32,
 }
 
 /// All queues of a policy and the slots that they order.
@@ -59,33 +63,38 @@ impl Queues {
     pub fn new(queues: usize, slots: usize) -> Self {
         Queues {
             nodes: vec![OUT; slots],
-            queues: vec![Queue { root: NONE, first: NONE, oldest: NONE, newest: NONE, len: 0 }; queues],
+            queues: vec![Queue { root: NONE, first: NONE, oldest: NONE, newest: NONE, len: 0, marked: 0 }; queues],
             arrivals: 0,
             len: 0,
         }
     }
 
     /// Slots in all queues together.
+    #[inline]
     pub fn total(&self) -> usize {
         self.len
     }
 
     /// Slots in `queue`.
+    #[inline]
     pub fn len(&self, queue: usize) -> usize {
         self.queues.get(queue).map_or(0, |q| q.len as usize)
     }
 
     /// Whether `queue` has no slot.
+    #[inline]
     pub fn is_empty(&self, queue: usize) -> bool {
         self.len(queue) == 0
     }
 
     /// The queue that `slot` is in.
+    #[inline]
     pub fn queue_of(&self, slot: Slot) -> Option<usize> {
         self.nodes.get(slot as usize).filter(|n| n.queue != u32::MAX).map(|n| n.queue as usize)
     }
 
     /// Its deadline, if it is queued.
+    #[inline]
     pub fn deadline(&self, slot: Slot) -> Option<u64> {
         self.queue_of(slot).map(|_| self.nodes[slot as usize].deadline)
     }
@@ -118,6 +127,38 @@ impl Queues {
         }
     }
 
+    /// Marks a slot until it leaves its queue: what that means is the caller's.
+    pub fn mark(&mut self, slot: Slot) {
+        let Some(queue) = self.queue_of(slot) else { return };
+        if !std::mem::replace(&mut self.nodes[slot as usize].marked, true) {
+            self.queues[queue].marked += 1;
+        }
+    }
+
+    /// Whether `slot` is queued and marked.
+    #[inline]
+    pub fn is_marked(&self, slot: Slot) -> bool {
+        self.nodes.get(slot as usize).is_some_and(|n| n.marked)
+    }
+
+    /// How many slots of `queue` are marked.
+    #[inline]
+    pub fn marked(&self, queue: usize) -> usize {
+        self.queues.get(queue).map_or(0, |q| q.marked as usize)
+    }
+
+    /// How often something was inserted: the number of the last arrival.
+    #[inline]
+    pub fn arrivals(&self) -> u64 {
+        self.arrivals
+    }
+
+    /// The number of the arrival of the slot that has been in `queue` longest; `u64::MAX` if there is none.
+    #[inline]
+    pub fn oldest_arrival(&self, queue: usize) -> u64 {
+        self.oldest(queue).map_or(u64::MAX, |s| self.nodes[s as usize].arrival)
+    }
+
     /// Takes `slot` out of its queue; nothing happens if it is in none.
     pub fn remove(&mut self, slot: Slot) {
         let Some(queue) = self.queue_of(slot) else { return };
@@ -125,9 +166,10 @@ impl Queues {
             self.queues[queue].first = self.next(slot).unwrap_or(NONE);
         }
         self.detach(queue, slot);
-        let Node { older, newer, .. } = self.nodes[slot as usize];
+        let Node { older, newer, marked, .. } = self.nodes[slot as usize];
         let q = &mut self.queues[queue];
         q.len -= 1;
+        q.marked -= u32::from(marked);
         self.len -= 1;
         if older == NONE {
             q.oldest = newer;
@@ -145,11 +187,13 @@ impl Queues {
     }
 
     /// The slot with the earliest deadline.
+    #[inline]
     pub fn first(&self, queue: usize) -> Option<Slot> {
         self.queues.get(queue).map(|q| q.first).filter(|s| *s != NONE)
     }
 
     /// The next slot of the same queue by deadline.
+    #[inline]
     pub fn next(&self, slot: Slot) -> Option<Slot> {
         self.queue_of(slot)?;
         let right = self.nodes[slot as usize].right;
@@ -164,11 +208,13 @@ impl Queues {
     }
 
     /// The slot that has been in `queue` longest.
+    #[inline]
     pub fn oldest(&self, queue: usize) -> Option<Slot> {
         self.queues.get(queue).map(|q| q.oldest).filter(|s| *s != NONE)
     }
 
     /// The slot that came after `slot` into the same queue.
+    #[inline]
     pub fn newer(&self, slot: Slot) -> Option<Slot> {
         self.nodes.get(slot as usize).map(|n| n.newer).filter(|s| *s != NONE)
     }
@@ -271,18 +317,20 @@ impl Queues {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     #[derive(Clone, Debug)]
     enum Op {
         Insert(usize, Slot, u64),
         Remove(Slot),
+        Mark(Slot),
     }
 
     fn op() -> impl Strategy<Value = Op> {
         prop_oneof![
             (0..3usize, 0..40u32, 0..20u64).prop_map(|(q, s, d)| Op::Insert(q, s, d)),
             (0..40u32).prop_map(Op::Remove),
+            (0..40u32).prop_map(Op::Mark),
         ]
     }
 
@@ -291,13 +339,24 @@ mod tests {
         fn queues_agree_with_sorted_maps(ops in proptest::collection::vec(op(), 0..300)) {
             let mut queues = Queues::new(3, 40);
             let mut model: [BTreeMap<(u64, u64), Slot>; 3] = Default::default();
-            for (arrival, op) in (0u64..).zip(ops) {
+            let mut marks = BTreeSet::new();
+            let mut arrival = 0;
+            for op in ops {
                 let (slot, add) = match op {
                     Op::Insert(q, s, d) => (s, Some((q, d))),
                     Op::Remove(s) => (s, None),
+                    Op::Mark(s) => {
+                        if model.iter().any(|m| m.values().any(|v| *v == s)) {
+                            marks.insert(s);
+                        }
+                        queues.mark(s);
+                        continue;
+                    }
                 };
+                marks.remove(&slot);
                 model.iter_mut().for_each(|m| m.retain(|_, s| *s != slot));
                 if let Some((q, d)) = add {
+                    arrival += 1;
                     model[q].insert((d, arrival), slot);
                     queues.insert(q, slot, d);
                 } else {
@@ -309,10 +368,14 @@ mod tests {
                     prop_assert_eq!(queues.len(q), m.len());
                     let mut by_age: Vec<_> = m.iter().map(|((_, a), s)| (*a, *s)).collect();
                     by_age.sort_unstable();
+                    prop_assert_eq!(queues.oldest_arrival(q), by_age.first().map_or(u64::MAX, |(a, _)| *a));
+                    prop_assert_eq!(queues.marked(q), m.values().filter(|s| marks.contains(s)).count());
+                    prop_assert!(m.values().all(|s| queues.is_marked(*s) == marks.contains(s)));
                     let aged: Vec<_> = std::iter::successors(queues.oldest(q), |s| queues.newer(*s)).collect();
                     prop_assert_eq!(aged, by_age.into_iter().map(|(_, s)| s).collect::<Vec<_>>());
                 }
             }
+            prop_assert_eq!(queues.arrivals(), arrival);
             prop_assert_eq!(queues.total(), model.iter().map(BTreeMap::len).sum::<usize>());
         }
     }

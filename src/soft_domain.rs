@@ -71,6 +71,9 @@ pub struct SoftDomain {
     /// LLCs, and CPUs, whose queue has a task.
     waiting_llcs: CpuMask,
     waiting_cpus: CpuMask,
+    /// The arrival before the last change of a process: what is known of the tasks that wait since earlier may be wrong
+    /// (see [`SoftDomain::is_bound`]).
+    processes_changed: u64,
     /// Before these no task can have waited longer than the age bound, or long enough to leave its LLC.
     overdue_due: Ns,
     spill_due: Ns,
@@ -103,6 +106,7 @@ impl SoftDomain {
             promised: vec![Load::default(); topology.nr_llcs()],
             waiting_llcs: CpuMask::EMPTY,
             waiting_cpus: CpuMask::EMPTY,
+            processes_changed: 0,
             overdue_due: 0,
             spill_due: 0,
             homes_due: 0,
@@ -160,8 +164,33 @@ impl SoftDomain {
         if open { domain } else { own }
     }
 
+    /// Whether a task that waits in an LLC's queue can only be sent to a free CPU of that LLC, for as long as nobody waits
+    /// for too long: most can, and a pass need not look at them where no CPU of the LLC is free. The others have a home,
+    /// where they may wait behind another task, have no domain yet, or belong to the kernel. They are marked in the queue.
+    fn is_bound(&self, task: &Task) -> bool {
+        if task.process == NONE {
+            return true;
+        }
+        let p = self.domains.processes.get(task.process);
+        !p.kthread && self.home_of(task).is_none() && !self.undecided(task.process)
+    }
+
+    /// How many tasks of an LLC's queue are not bound to the LLC; any, if a process has changed since they came.
+    fn unbound_in(&self, llc: LlcId) -> usize {
+        let known = self.queues.oldest_arrival(llc.index()) > self.processes_changed;
+        if known { self.queues.marked(llc.index()) } else { usize::MAX }
+    }
+
+    /// A process appears, becomes something else or ends.
+    fn note_processes_change(&mut self) {
+        self.processes_changed = self.queues.arrivals();
+    }
+
     fn wait(&mut self, queue: usize, slot: Slot, deadline: u64) {
         self.queues.insert(queue, slot, deadline);
+        if !self.is_bound(self.tasks.get(slot)) {
+            self.queues.mark(slot);
+        }
         self.note_waiting(queue);
     }
 
@@ -272,30 +301,34 @@ impl SoftDomain {
     fn send(&mut self, now: Ns, slot: Slot, cpu: CpuId, reason: Reason, out: &mut Answers) {
         let queue = self.queues.queue_of(slot);
         self.unwait(slot);
-        self.tasks.get_mut(slot).sent_at = now;
-        let task = *self.tasks.get(slot);
-        let llc = task.clock_of;
+        let task = self.tasks.get_mut(slot);
+        task.sent_at = now;
+        let Task { tid, generation, vtime, enqueued_at, clock_of: llc, .. } = *task;
         if let Some(clock) = self.clocks.get_mut(llc.index()) {
             // The clock follows the least served task that still waits.
-            let next = self.queues.first(llc.index()).map_or(u64::MAX, |s| self.tasks.get(s).vtime);
-            *clock = (*clock).max(task.vtime.min(next));
+            if vtime > *clock {
+                let next = self.queues.first(llc.index()).map_or(u64::MAX, |s| self.tasks.get(s).vtime);
+                *clock = (*clock).max(vtime.min(next));
+            }
         }
         let limits = self.limits();
         let waiting = queue.map_or(0, |q| self.queues.len(q)) as u64;
-        let cpus = self.topology.llc_cpus(llc).count().max(1) as u64;
-        let slice_ns = (limits.slice_ns / (1 + waiting / cpus)).max(limits.slice_min_ns).max(1);
+        // Tasks for each CPU that wait; without a division where few do.
+        let crowd = if waiting == 0 { 0 } else { waiting / self.topology.llc_cpus(llc).count().max(1) as u64 };
+        let slice_ns = if crowd == 0 { limits.slice_ns } else { limits.slice_ns / (1 + crowd) };
+        let slice_ns = slice_ns.max(limits.slice_min_ns).max(1);
         out.dispatch.push(Dispatch {
-            tid: task.tid,
+            tid,
             cpu,
             slice_ns,
             // The queue of a CPU is first come, first served: by deadline, a task of little weight that waits behind
             // another there would see every later one go first.
             vtime: now,
-            generation: task.generation,
+            generation,
             reason,
         });
         self.counters.add(Counter::sent(reason));
-        let waited = now.saturating_sub(task.enqueued_at) / US;
+        let waited = now.saturating_sub(enqueued_at) / US;
         if waited > self.counters.get(Counter::LongestWaitUs) {
             self.counters.set(Counter::LongestWaitUs, waited);
         }
@@ -309,6 +342,7 @@ impl SoftDomain {
 
 impl Policy for SoftDomain {
     fn process(&mut self, now: Ns, event: &ProcessEvent, out: &mut Answers) {
+        self.note_processes_change();
         match *event {
             ProcessEvent::Thread { tid, pid, comm, kthread, .. } => {
                 let Some(process) = self.domains.process(pid) else { return };
@@ -387,6 +421,7 @@ impl Policy for SoftDomain {
         }
         (task.cause, task.enqueued_at) = (Some(r.cause), now);
         if task.process == NONE {
+            self.note_processes_change();
             task.process = self.domains.process(Pid(r.tid.0)).unwrap_or(NONE);
         }
         if task.process != NONE {

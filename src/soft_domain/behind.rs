@@ -14,6 +14,9 @@ impl SoftDomain {
         while let Some(llc) = self.waiting_llcs.at_or_above(from).map(|c| LlcId(c.0)) {
             from = llc.index() + 1;
             let Some(slot) = self.queues.first(llc.index()) else { continue };
+            if self.unbound_in(llc) == 0 {
+                continue;
+            }
             let task = self.tasks.get(slot);
             let Some(home) = self.home_of(task).filter(|h| self.may_wait_behind(now, slot, *h, llc)) else { continue };
             if self.ends_soon(now, home) || self.waits_for(task.process, home, now) {

@@ -104,11 +104,13 @@ impl SoftDomain {
                 out.urgent.push(Urgent { cpu, rank: 0 });
             }
         }
-        for llc in self.waiting_llcs.iter() {
-            self.tell_first(llc.index(), out);
-        }
-        for cpu in self.waiting_cpus.iter() {
-            self.tell_first(self.pinned_queue(cpu), out);
+        let llcs = self.waiting_llcs.iter().map(CpuId::index);
+        let cpus = self.waiting_cpus.iter().map(|c| self.pinned_queue(c));
+        for queue in llcs.chain(cpus) {
+            if out.urgent.len() >= MAX_URGENT {
+                break;
+            }
+            self.tell_first(queue, out);
         }
     }
 
@@ -122,7 +124,7 @@ impl SoftDomain {
     }
 
     fn tell_first(&self, queue: usize, out: &mut Answers) {
-        let Some(slot) = self.queues.first(queue).filter(|_| out.urgent.len() < MAX_URGENT) else { return };
+        let Some(slot) = self.queues.first(queue) else { return };
         let task = self.tasks.get(slot);
         let cpu = self.home_of(task).filter(|c| self.allows(slot, *c)).unwrap_or(task.cpu);
         // One that was running before has no claim to interrupt others, but to its CPU if that is idle by now.
@@ -190,11 +192,24 @@ impl SoftDomain {
 
     /// One LLC's queue from the earliest deadline on.
     fn place_llc(&mut self, now: Ns, llc: LlcId, asking: Option<CpuId>, free: &mut CpuMask, out: &mut Answers) {
-        let mut next = self.queues.first(llc.index());
         let mut near = free.intersects(self.topology.llc_cpus(llc));
+        // Those that are not bound to free CPUs of the LLC and still to come.
+        let mut unbound = self.unbound_in(llc);
+        let all = unbound == usize::MAX;
+        let mut next = self.queues.first(llc.index());
         for look in 0..LOOK_FAR {
+            if !near && unbound == 0 {
+                return;
+            }
             let Some(slot) = next.filter(|_| look < LOOK || near) else { return };
             next = self.queues.next(slot);
+            if !all {
+                let marked = self.queues.is_marked(slot);
+                unbound -= usize::from(marked);
+                if !marked && !near {
+                    continue;
+                }
+            }
             if let Some((cpu, reason)) = self.choose_cpu(now, slot, llc, asking, free) {
                 self.settle_domain(now, slot, cpu);
                 self.note_cramped(slot, cpu);
@@ -254,7 +269,7 @@ impl SoftDomain {
         self.pick(wish, away, free).or_else(|| self.pick(wish, near, free)).map(|c| (c, Reason::InLlc))
     }
 
-    fn undecided(&self, process: Slot) -> bool {
+    pub(super) fn undecided(&self, process: Slot) -> bool {
         let p = self.domains.processes.get(process);
         p.instance.is_none() && p.llc.is_none()
     }
