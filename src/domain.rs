@@ -19,40 +19,45 @@ use std::cmp::Reverse;
 /// (A guess: a service manager restarts a service in less.)
 const RESTART: Ns = 2000 * MS;
 
-/// A process that has threads.
+/// A process that has threads. What every event needs is first and in one cache line: with thousands of processes it
+/// comes from memory.
+#[repr(C, align(64))]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Process {
     /// Its id.
     pub pid: Pid,
-    /// Its comm.
-    pub comm: Name,
     /// Its threads that we know.
     pub threads: u32,
     /// The domain of a process that is no instance, once chosen.
     pub llc: Option<LlcId>,
-    /// What makes it an instance.
-    pub instance: Option<Instance>,
-    /// Load of all its threads together; over one CPU it stays at one.
-    pub load: Load,
-    /// How often it lately found only homes of others free in its LLC; no instance's.
-    pub cramped: u8,
     /// The thread that mostly wakes it, if `votes` are many.
     pub partner: Tid,
     /// Wake-ups by `partner` less those by others, bounded.
     pub votes: u8,
+    /// How often it lately found only homes of others free in its LLC; no instance's.
+    pub cramped: u8,
     /// Kernel threads are never instances.
     pub kthread: bool,
+    /// Load of all its threads together; over one CPU it stays at one.
+    pub load: Load,
+    /// What makes it an instance.
+    pub instance: Option<Instance>,
+    /// Its comm.
+    pub comm: Name,
 }
 
-/// The soft domain of an instance.
+/// The soft domain of an instance; the home first, for the same reason.
+#[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Instance {
-    /// The number of the pattern that it matches.
-    pub service: u16,
     /// Its home.
     pub home: CpuId,
     /// The LLC that it was first given; it returns there when it can.
     pub base: LlcId,
+    /// The number of the pattern that it matches.
+    pub service: u16,
+    /// Its mask is narrower than the machine.
+    pub restricted: bool,
     /// When it became an instance.
     pub adopted_at: Ns,
     /// When the home moved last; 0 = never.
@@ -63,9 +68,9 @@ pub struct Instance {
     pub taken_since: Ns,
     /// Since when its base LLC has room, while it is away; 0 = it has not.
     pub free_since: Ns,
-    /// Its mask is narrower than the machine.
-    pub restricted: bool,
 }
+
+const _: () = assert!(size_of::<Process>() == 128);
 
 /// All processes, and how many homes each CPU has.
 #[derive(Clone, Debug)]

@@ -10,6 +10,8 @@ pub type Slot = u32;
 /// No slot.
 pub const NONE: Slot = u32::MAX;
 
+/// A cache line: with thousands of tasks each access to one comes from memory.
+#[repr(align(64))]
 #[derive(Clone, Copy, Debug)]
 struct Node {
     queue: u32,
