@@ -17,6 +17,7 @@ mod homes;
 mod partner;
 mod place;
 mod task;
+mod waiting;
 
 use crate::cpumask::CpuMask;
 use crate::cpus::Cpus;
@@ -71,9 +72,12 @@ pub struct SoftDomain {
     /// LLCs, and CPUs, whose queue has a task.
     waiting_llcs: CpuMask,
     waiting_cpus: CpuMask,
-    /// The arrival before the last change of a process: what is known of the tasks that wait since earlier may be wrong
-    /// (see [`SoftDomain::is_bound`]).
+    /// LLCs whose queue has a task that is not bound to them, see `waiting.rs`.
+    unbound_llcs: CpuMask,
+    /// The arrival before the last change of a process: of tasks that wait since earlier it is not known whether they are
+    /// bound; and whether there may be such tasks.
     processes_changed: u64,
+    unknown: bool,
     /// Before these no task can have waited longer than the age bound, or long enough to leave its LLC.
     overdue_due: Ns,
     spill_due: Ns,
@@ -106,7 +110,9 @@ impl SoftDomain {
             promised: vec![Load::default(); topology.nr_llcs()],
             waiting_llcs: CpuMask::EMPTY,
             waiting_cpus: CpuMask::EMPTY,
+            unbound_llcs: CpuMask::EMPTY,
             processes_changed: 0,
+            unknown: false,
             overdue_due: 0,
             spill_due: 0,
             homes_due: 0,
@@ -162,55 +168,6 @@ impl SoftDomain {
         let domain = process.instance.map(|i| self.llc_of(i.home)).or(process.llc).unwrap_or(own);
         let open = task.reach == Reach::Anywhere || self.topology.llc_cpus(domain).intersects(allowed);
         if open { domain } else { own }
-    }
-
-    /// Whether a task that waits in an LLC's queue can only be sent to a free CPU of that LLC, for as long as nobody waits
-    /// for too long: most can, and a pass need not look at them where no CPU of the LLC is free. The others have a home,
-    /// where they may wait behind another task, have no domain yet, or belong to the kernel. They are marked in the queue.
-    fn is_bound(&self, task: &Task) -> bool {
-        if task.process == NONE {
-            return true;
-        }
-        let p = self.domains.processes.get(task.process);
-        !p.kthread && self.home_of(task).is_none() && !self.undecided(task.process)
-    }
-
-    /// How many tasks of an LLC's queue are not bound to the LLC; any, if a process has changed since they came.
-    fn unbound_in(&self, llc: LlcId) -> usize {
-        let known = self.queues.oldest_arrival(llc.index()) > self.processes_changed;
-        if known { self.queues.marked(llc.index()) } else { usize::MAX }
-    }
-
-    /// A process appears, becomes something else or ends.
-    fn note_processes_change(&mut self) {
-        self.processes_changed = self.queues.arrivals();
-    }
-
-    fn wait(&mut self, queue: usize, slot: Slot, deadline: u64) {
-        self.queues.insert(queue, slot, deadline);
-        if !self.is_bound(self.tasks.get(slot)) {
-            self.queues.mark(slot);
-        }
-        self.note_waiting(queue);
-    }
-
-    fn unwait(&mut self, slot: Slot) {
-        if let Some(queue) = self.queues.queue_of(slot) {
-            self.queues.remove(slot);
-            self.note_waiting(queue);
-        }
-    }
-
-    fn note_waiting(&mut self, queue: usize) {
-        let llcs = self.topology.nr_llcs();
-        let (mask, bit) =
-            if queue < llcs { (&mut self.waiting_llcs, queue) } else { (&mut self.waiting_cpus, queue - llcs) };
-        let bit = CpuId(bit as u16);
-        if self.queues.is_empty(queue) {
-            mask.clear(bit);
-        } else {
-            mask.set(bit);
-        }
     }
 
     /// Virtual deadline: virtual start plus what it usually runs, at most one slice, by weight. Earliest deadline

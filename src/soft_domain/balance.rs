@@ -61,12 +61,13 @@ impl SoftDomain {
             return;
         }
         let on_home = self.domains.homes_on(cpu) > 0;
+        let process = self.domains.processes.get(of);
+        if process.instance.is_some() || process.kthread || process.threads > 1 || !on_home && process.cramped == 0 {
+            return;
+        }
         // Whose partner lives elsewhere goes first.
         let more = if on_home && self.is_with_partner(of) { 1 } else { 2 };
         let process = self.domains.processes.get_mut(of);
-        if process.instance.is_some() || process.kthread || process.threads > 1 {
-            return;
-        }
         process.cramped = if on_home { process.cramped + more } else { process.cramped.saturating_sub(1) };
         let Some(llc) = process.llc.filter(|_| process.cramped >= CRAMPED) else { return };
         process.cramped = 0;

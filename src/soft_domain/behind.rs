@@ -11,12 +11,9 @@ impl SoftDomain {
     /// After the CPUs that can take tasks have theirs: the first of each queue, if it wants a CPU that is about to be free.
     pub(super) fn send_behind_short(&mut self, now: Ns, out: &mut Answers) {
         let mut from = 0;
-        while let Some(llc) = self.waiting_llcs.at_or_above(from).map(|c| LlcId(c.0)) {
+        while let Some(llc) = self.unbound().at_or_above(from).map(|c| LlcId(c.0)) {
             from = llc.index() + 1;
             let Some(slot) = self.queues.first(llc.index()) else { continue };
-            if self.unbound_in(llc) == 0 {
-                continue;
-            }
             let task = self.tasks.get(slot);
             let Some(home) = self.home_of(task).filter(|h| self.may_wait_behind(now, slot, *h, llc)) else { continue };
             if self.ends_soon(now, home) || self.waits_for(task.process, home, now) {

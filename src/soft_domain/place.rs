@@ -38,6 +38,7 @@ impl SoftDomain {
             self.looks_for_expired(now);
             return;
         }
+        self.unknown = self.unknown && self.waiting_llcs.iter().any(|l| self.is_unknown(LlcId(l.0)));
         let mut free = ready.idle.and(self.topology.cpus());
         if let Some(cpu) = ready.asking.filter(|c| self.topology.cpu(*c).is_some()) {
             // With another task behind the one that runs next, no other CPU would ever get these two.
@@ -48,6 +49,11 @@ impl SoftDomain {
         self.place_overdue(now, &mut free, out);
         self.place_pinned(now, &mut free, Rivals::First, out);
         self.place_queues(now, ready.asking, &mut free, out);
+        if self.queues.total() == 0 {
+            // Most turns that had something to send.
+            self.looks_for_expired(now);
+            return;
+        }
         // What stood before them did not want these CPUs.
         self.place_pinned(now, &mut free, Rivals::Served, out);
         self.spill(now, &mut free, out);
@@ -69,12 +75,16 @@ impl SoftDomain {
         }
         let near = self.llcs_with(free);
         let mut from = 0;
-        while let Some(llc) = self.waiting_llcs.both(&near).at_or_above(from).filter(|_| !free.is_empty()) {
+        while !free.is_empty()
+            && let Some(llc) = self.waiting_llcs.both(&near).at_or_above(from)
+        {
             self.place_llc(now, LlcId(llc.0), asking, free, out);
             from = llc.index() + 1;
         }
         let mut from = 0;
-        while let Some(llc) = self.waiting_llcs.except(&near).at_or_above(from).filter(|_| !free.is_empty()) {
+        while !free.is_empty()
+            && let Some(llc) = self.unbound().except(&near).at_or_above(from)
+        {
             self.place_llc(now, LlcId(llc.0), asking, free, out);
             from = llc.index() + 1;
         }
@@ -179,6 +189,9 @@ impl SoftDomain {
 
     /// Tasks that have one CPU only, where they are due before the LLC's first.
     fn place_pinned(&mut self, now: Ns, free: &mut CpuMask, rivals: Rivals, out: &mut Answers) {
+        if self.waiting_cpus.is_empty() {
+            return;
+        }
         let mut from = 0;
         while let Some(cpu) = free.both(&self.waiting_cpus).at_or_above(from) {
             from = cpu.index() + 1;
@@ -207,6 +220,7 @@ impl SoftDomain {
                 let marked = self.queues.is_marked(slot);
                 unbound -= usize::from(marked);
                 if !marked && !near {
+                    debug_assert!(self.choose_cpu(now, slot, llc, asking, free).is_none());
                     continue;
                 }
             }
