@@ -161,9 +161,15 @@ impl Queues {
         self.oldest(queue).map_or(u64::MAX, |s| self.nodes[s as usize].arrival)
     }
 
-    /// Takes `slot` out of its queue; nothing happens if it is in none.
-    pub fn remove(&mut self, slot: Slot) {
-        let Some(queue) = self.queue_of(slot) else { return };
+    /// Takes `slot` out of its queue, which it gives back; nothing happens if it is in none.
+    #[inline]
+    pub fn remove(&mut self, slot: Slot) -> Option<usize> {
+        let queue = self.queue_of(slot)?;
+        self.remove_from(queue, slot);
+        Some(queue)
+    }
+
+    fn remove_from(&mut self, queue: usize, slot: Slot) {
         if self.queues[queue].first == slot {
             self.queues[queue].first = self.next(slot).unwrap_or(NONE);
         }

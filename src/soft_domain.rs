@@ -256,8 +256,7 @@ impl SoftDomain {
     }
 
     fn send(&mut self, now: Ns, slot: Slot, cpu: CpuId, reason: Reason, out: &mut Answers) {
-        let queue = self.queues.queue_of(slot);
-        self.unwait(slot);
+        let queue = self.unwait(slot);
         let task = self.tasks.get_mut(slot);
         task.sent_at = now;
         let Task { tid, generation, vtime, enqueued_at, clock_of: llc, .. } = *task;
@@ -324,10 +323,9 @@ impl Policy for SoftDomain {
             ProcessEvent::Exec { pid, comm, exe } => self.exec(now, pid, comm, exe, out),
             ProcessEvent::Exit { tid, pid, last } => {
                 if let Some(slot) = self.tasks.slot(tid.0) {
-                    if self.queues.queue_of(slot).is_some() {
+                    if self.unwait(slot).is_some() {
                         self.counters.add(Counter::ExitedQueued);
                     }
-                    self.unwait(slot);
                     let Task { cpu, process, .. } = *self.tasks.get(slot);
                     self.cpus.came_back(cpu, slot, now);
                     self.tasks.remove(tid.0);
@@ -356,9 +354,8 @@ impl Policy for SoftDomain {
             self.send_untracked(now, r, out);
             return;
         };
-        if self.queues.queue_of(slot).is_some() {
+        if self.unwait(slot).is_some() {
             self.counters.add(Counter::Superseded);
-            self.unwait(slot);
         }
         let cpus = self.topology.cpus();
         let anywhere = cpus.is_subset_of(&r.allowed);

@@ -13,7 +13,7 @@ impl SoftDomain {
     /// Whether a task that waits in an LLC's queue can only be sent to a free CPU of that LLC, for as long as nobody waits
     /// for too long: most can, and a pass need not look at them where no CPU of the LLC is free. The others have a home,
     /// where they may wait behind another task, have no domain yet, or belong to the kernel. They are marked in the queue.
-    pub(super) fn is_bound(&self, task: &Task) -> bool {
+    fn is_bound(&self, task: &Task) -> bool {
         if task.process == NONE {
             return true;
         }
@@ -48,14 +48,14 @@ impl SoftDomain {
         self.note_waiting(queue);
     }
 
-    pub(super) fn unwait(&mut self, slot: Slot) {
-        if let Some(queue) = self.queues.queue_of(slot) {
-            self.queues.remove(slot);
-            self.note_waiting(queue);
-        }
+    /// Gives back the queue that the task has waited in.
+    pub(super) fn unwait(&mut self, slot: Slot) -> Option<usize> {
+        let queue = self.queues.remove(slot)?;
+        self.note_waiting(queue);
+        Some(queue)
     }
 
-    pub(super) fn note_waiting(&mut self, queue: usize) {
+    fn note_waiting(&mut self, queue: usize) {
         let llcs = self.topology.nr_llcs();
         let (mask, bit) =
             if queue < llcs { (&mut self.waiting_llcs, queue) } else { (&mut self.waiting_cpus, queue - llcs) };
