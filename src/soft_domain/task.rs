@@ -92,7 +92,7 @@ impl SoftDomain {
 
     /// Of `cpus`, all of this machine, those that the task may use.
     #[inline]
-    pub(super) fn usable<'a, S: Set>(&'a self, slot: Slot, cpus: S) -> Both<S, &'a CpuMask> {
+    pub(super) fn usable<S: Set>(&self, slot: Slot, cpus: S) -> Both<S, &CpuMask> {
         cpus.both(self.mask_of(slot))
     }
 
