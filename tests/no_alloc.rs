@@ -1,5 +1,7 @@
 //! The policy allocates nothing once it is made: counted by the allocator of this test binary.
 
+#[path = "support/counting.rs"]
+mod counting;
 #[path = "policy/machine.rs"]
 mod machine;
 
@@ -12,43 +14,6 @@ use soft_domain::service::Pattern;
 use soft_domain::soft_domain::{Settings, SoftDomain};
 use soft_domain::stats::Counters;
 use soft_domain::topology::Grid;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-static INSIDE: AtomicBool = AtomicBool::new(false);
-static CALLS: AtomicU64 = AtomicU64::new(0);
-
-struct Counting;
-
-fn count() {
-    if INSIDE.load(Ordering::Relaxed) {
-        CALLS.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-// SAFETY: hands everything on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        count();
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(at, layout) }
-    }
-
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promise.
-        unsafe { System.realloc(at, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// The policy with every call watched.
 struct Watched {
@@ -59,9 +24,7 @@ struct Watched {
 impl Watched {
     fn watch(&mut self, f: impl FnOnce(&mut SoftDomain)) {
         self.events += 1;
-        INSIDE.store(true, Ordering::Relaxed);
-        f(&mut self.inner);
-        INSIDE.store(false, Ordering::Relaxed);
+        counting::watched(|| f(&mut self.inner));
     }
 }
 
@@ -100,6 +63,7 @@ fn ten_thousand_events_allocate_nothing() {
     let mut m = Machine::new(&t, Watched { inner: SoftDomain::new(&t, settings), events: 0 }, limits);
     m.preempts = true;
     let mut round = 0i32;
+    let before = counting::calls();
     while m.policy.events < 40_000 {
         for i in 0..30 {
             let pid = 100 + i;
@@ -119,5 +83,5 @@ fn ten_thousand_events_allocate_nothing() {
         round += 1;
     }
     assert!(m.dispatched > 1_000 && m.homes.len() > 5 && !m.moves.is_empty(), "a dull run");
-    assert_eq!(CALLS.load(Ordering::Relaxed), 0, "calls of the allocator");
+    assert_eq!(counting::calls(), before, "calls of the allocator");
 }

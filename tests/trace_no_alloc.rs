@@ -1,5 +1,7 @@
 //! No policy allocates once it is made, recorded or not: counted by the allocator of this test binary.
 
+#[path = "support/counting.rs"]
+mod counting;
 #[path = "policy/machine.rs"]
 mod machine;
 #[path = "policy/script.rs"]
@@ -13,47 +15,6 @@ use soft_domain::policies;
 use soft_domain::policy::Policy;
 use soft_domain::topology::{Grid, Level};
 use soft_domain::trace::{Recorded, Sink};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-thread_local! {
-    /// Whether this thread is inside the recorder: the test harness has a thread of its own, which allocates as it likes.
-    static INSIDE: Cell<bool> = const { Cell::new(false) };
-}
-static CALLS: AtomicU64 = AtomicU64::new(0);
-
-struct Counting;
-
-fn count() {
-    if INSIDE.get() {
-        CALLS.fetch_add(1, Relaxed);
-    }
-}
-
-// SAFETY: hands everything on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        count();
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(at, layout) }
-    }
-
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promise.
-        unsafe { System.realloc(at, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Is full now and then, so that gaps and snapshots come too.
 #[derive(Default)]
@@ -75,9 +36,7 @@ struct Watched(Recorded<Box<dyn Policy>, Leaky>);
 
 impl Watched {
     fn watch(&mut self, f: impl FnOnce(&mut dyn Policy)) {
-        INSIDE.set(true);
-        f(&mut self.0);
-        INSIDE.set(false);
+        counting::watched(|| f(&mut self.0));
     }
 }
 
@@ -117,6 +76,7 @@ fn thousands_of_recorded_calls_allocate_nothing() {
         let mut m = Machine::new(&t, Watched(Recorded::new(policy, Leaky::default(), 256)), limits);
         m.idle_bound = Ns::MAX;
         m.preempts = true;
+        let before = counting::calls();
         for n in 0..400usize {
             let mask = if n.is_multiple_of(7) { Mask::One(n) } else { Mask::All };
             for op in [Op::Start(n % 4, (1 + n as u64 % 9) * MS, MS), Op::SetMask(n * 31, mask), Op::Advance(5 * MS)] {
@@ -128,6 +88,6 @@ fn thousands_of_recorded_calls_allocate_nothing() {
         }
         let sink = m.policy.0.sink();
         assert!(sink.puts > 20_000 && sink.snapshots > 2, "{name}: a dull run of {} records", sink.puts);
-        assert_eq!(CALLS.load(Relaxed), 0, "calls of the allocator by {name}");
+        assert_eq!(counting::calls(), before, "calls of the allocator by {name}");
     }
 }
