@@ -12,7 +12,7 @@ GUEST   = vm/run $(if $(KERNEL),--kernel $(KERNEL)) --machine $(MACHINE) --env B
 # `placement` is there too for now: on a busy host a home moves in some runs (stolen time makes clients look long-running).
 COUNTED = smt churn calls gauntlet
 
-.PHONY: help run test lint unit guest-test scenarios compare bench fuzz vm-shell setup build
+.PHONY: help run test lint unit guest-test scenarios compare sim-check bench fuzz vm-shell setup build
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -53,6 +53,11 @@ compare: ## the service and latency figures beside the kernel's default and its 
 	@$(SETUP) build guest loads peers kernel $(KERNEL)
 	cargo build --release --quiet
 	BIN=$(BIN) vm/compare $(if $(KERNEL),--kernel $(KERNEL)) $(ARGS)
+
+sim-check: ## the simulator beside guests: placement, moves, order of the policies (ARGS='--rounds 1': see vm/sim-check)
+	@$(SETUP) build guest loads kernel $(KERNEL)
+	cargo build --release --quiet
+	BIN=$(BIN) vm/sim-check $(if $(KERNEL),--kernel $(KERNEL)) $(ARGS)
 
 bench: ## policy: time and instructions per event (benches/script/mod.rs says what one is); simulator: events/s
 	@$(SETUP) build bench

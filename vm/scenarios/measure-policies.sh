@@ -6,7 +6,7 @@
 # shellcheck source=lib.sh
 . "${0%/*}/lib.sh"
 N=${N:-4} SETTLE=${SETTLE:-5} COUNT=${COUNT:-15}
-count() { nice -n -20 python3 "${0%.sh}.py" $COUNT $LLC_CPUS $NODE_CPUS "$@"; }
+count() { nice -n -20 python3 "${0%.sh}.py" $SETTLE $COUNT $LLC_CPUS $NODE_CPUS "$@"; }
 
 for policy in ${POLICIES:-default soft-domain}; do
     LOG=/tmp/$policy.log SERVERS=() CLIENTS=()
@@ -15,13 +15,11 @@ for policy in ${POLICIES:-default soft-domain}; do
     if [ $N = 0 ]; then
         burners 9
         gate
-        sleep $SETTLE
         count "$policy" "$own" "${BURNERS[*]}" ""
         end_burners
     else
         servers 1 $N
         clients 1 $N
-        sleep $SETTLE
         count "$policy" "$own" "${SERVERS[*]}" "${CLIENTS[*]}"
         [ $policy != soft-domain ] || say "@@ {\"homes\": [$(placed | cut -d' ' -f2 | paste -sd,)]}"
         end_clients
