@@ -1,4 +1,4 @@
-//! Two BPF objects: the shim of scx_rustland_core (written and compiled by its own builder) and our small one.
+//! BPF objects: the shim of scx_rustland_core (written and compiled by its own builder), and ours.
 
 use anyhow::{Context, Result};
 use libbpf_cargo::SkeletonBuilder;
@@ -11,7 +11,7 @@ fn main() -> Result<()> {
 
     scx_rustland_core::RustLandBuilder::new()?.build()?;
 
-    // The shim's builder has unpacked vmlinux.h and the scx headers into OUT_DIR; ours uses the same ones.
+    // The shim's builder has unpacked vmlinux.h and the scx headers into OUT_DIR; ours use the same ones.
     // Which clang: see .cargo/config.toml.
     let clang = std::env::var("BPF_CLANG").unwrap_or_else(|_| "clang".into());
     BpfBuilder::new()?;
@@ -26,19 +26,22 @@ fn main() -> Result<()> {
     }
     .to_owned();
     let include = |p: PathBuf| format!("-I{}", p.display());
-    SkeletonBuilder::new()
-        .source("src/bpf/eyes.bpf.c")
-        .obj(out.join("eyes.bpf.o"))
-        .clang(clang)
-        .clang_args([
-            format!("-D__TARGET_ARCH_{arch}"),
-            "-mcpu=v3".into(),
-            include(headers.join("arch").join(&arch)),
-            include(headers.clone()),
-            include(headers.join("bpf-compat")),
-        ])
-        .build_and_generate(out.join("eyes_skel.rs"))
-        .context("src/bpf/eyes.bpf.c")?;
+    for name in ["eyes", "waits"] {
+        let source = format!("src/bpf/{name}.bpf.c");
+        SkeletonBuilder::new()
+            .source(&source)
+            .obj(out.join(format!("{name}.bpf.o")))
+            .clang(&clang)
+            .clang_args([
+                format!("-D__TARGET_ARCH_{arch}"),
+                "-mcpu=v3".into(),
+                include(headers.join("arch").join(&arch)),
+                include(headers.clone()),
+                include(headers.join("bpf-compat")),
+            ])
+            .build_and_generate(out.join(format!("{name}_skel.rs")))
+            .context(source)?;
+    }
 
     for f in ["src/bpf", "build.rs"] {
         println!("cargo:rerun-if-changed={f}");

@@ -15,16 +15,16 @@
 //! gone wild can make it print nonsense, but not crash, hang or write outside this memory.
 
 mod homes;
-mod lifted;
 mod record;
+mod resting;
 mod text;
 
 use crate::event::Notice;
 use crate::ids::{CpuId, MAX_CPUS, Ns, Pid, Tid};
 use crate::stats::{COUNTERS, Counters};
 use homes::Homes;
-use lifted::Lifted;
 use record::{Record, WORDS};
+use resting::Resting;
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 use std::io;
@@ -33,7 +33,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering::*};
 use text::Text;
 
-pub use lifted::MOST_LIFTED;
+pub use resting::{MOST_RESTING, Realtime};
 
 /// "softdom" and the version of the layout.
 const MAGIC: u64 = u64::from_le_bytes(*b"softdom\x01");
@@ -102,7 +102,7 @@ struct Shared {
     not_rescued: AtomicU64,
     last_stuck: AtomicU64,
     last_holder: AtomicI32,
-    lifted: Lifted,
+    resting: Resting,
     end_kernel_code: AtomicI64,
     end_text: Text,
     counters: [AtomicU64; COUNTERS],
@@ -223,10 +223,10 @@ impl Channel {
         if helped { &s.rescued } else { &s.not_rescued }.fetch_add(1, Release);
     }
 
-    /// Notes that `task` is a real-time one for a moment, with the policy that it had; `None`: it is one no more. For one
-    /// thread; slots are 0 to [`MOST_LIFTED`] - 1.
-    pub fn set_lifted(&self, slot: usize, task: Option<(Tid, i32)>) {
-        self.shared().lifted.set(slot, task);
+    /// Notes that a real-time task rests for a moment; `None`: it does no more. For one thread; slots are 0 to
+    /// [`MOST_RESTING`] - 1.
+    pub fn set_resting(&self, slot: usize, task: Option<Realtime>) {
+        self.shared().resting.set(slot, task);
     }
 
     /// Keeps the home of an instance for a successor; `None` when it has none any more. `false`: no room.
@@ -258,9 +258,9 @@ impl Channel {
         (helped, not, Stuck { tid, cpu, holder: Tid(s.last_holder.load(Relaxed)) })
     }
 
-    /// The tasks that are real-time ones for a moment: slot, thread id, the policy that they had.
-    pub fn lifted(&self) -> impl Iterator<Item = (usize, (Tid, i32))> {
-        self.shared().lifted.all()
+    /// The real-time tasks that rest, by slot.
+    pub fn resting(&self) -> impl Iterator<Item = (usize, Realtime)> {
+        self.shared().resting.all()
     }
 
     /// The process that made the channel.

@@ -18,8 +18,12 @@ mod ending;
 mod eyes;
 mod realtime;
 mod rescue;
+mod waits;
 mod eyes_skel {
     include!(concat!(env!("OUT_DIR"), "/eyes_skel.rs"));
+}
+mod waits_skel {
+    include!(concat!(env!("OUT_DIR"), "/waits_skel.rs"));
 }
 
 use soft_domain::host::exit::{Exit, Failure};
@@ -36,6 +40,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ExitCode, Stdio};
+use std::time::Duration;
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
@@ -64,6 +69,13 @@ fn run(args: &[OsString]) -> Result<(), Failure> {
         None => host(&options, args),
         Some(Command::Check { sysroot, save_topology: Some(to) }) => save(sysroot.as_deref(), to),
         Some(Command::Check { sysroot, save_topology: None }) => check(sysroot.as_deref()),
+        Some(Command::Waits { seconds }) => {
+            let said = waits::run(Duration::from_secs(*seconds)).map_err(|e| {
+                Failure::new(Exit::Unfit, format!("cannot watch the kernel's events: {e:#}: it takes root and BTF"))
+            })?;
+            plain(said.trim_end());
+            Ok(())
+        }
         Some(Command::Dispatch { channel_fd, record_fd }) => {
             dispatch::main(&options, *channel_fd, *record_fd);
             Ok(())

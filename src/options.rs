@@ -99,6 +99,10 @@ Try policies on a machine that you cannot reach:
   here$  scx_soft_domain check --sysroot big-machine           # the same tree
   here$  sdlab sim --topology-from big-machine";
 
+const WAITS_EXAMPLE: &str = "\
+A wait begins with a wake-up, or with being switched out while runnable, and ends with being switched in:
+  scx_soft_domain waits -s 5          # under the scheduler of the moment; then start another one and compare";
+
 /// What to do instead of scheduling.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
@@ -111,6 +115,13 @@ pub enum Command {
         /// Copy what describes the topology into a new or empty folder, to look at it elsewhere
         #[arg(long, value_name = "DIR")]
         save_topology: Option<PathBuf>,
+    },
+    /// Watch how long runnable tasks wait for a CPU, under whatever scheduler runs
+    #[command(after_help = WAITS_EXAMPLE)]
+    Waits {
+        /// How long to watch, in seconds; Ctrl-C ends it earlier
+        #[arg(short, long, value_name = "N", default_value_t = 10)]
+        seconds: u64,
     },
     /// The dispatch process: started by the host process, not by people.
     #[command(hide = true)]

@@ -1,15 +1,17 @@
 //! Helps tasks out from behind a real-time task that holds their CPU.
 //!
-//! A real-time task that never sleeps keeps everything that must run on its CPU from running; since 6.12 the kernel
-//! throttles only on behalf of its own fair class. A kernel thread bound to that CPU, say the one that completes the
-//! disk's requests, then stops whoever waits for it, and after 5 s the watchdog ends us (a known limit of sched_ext
-//! schedulers). `eyes.bpf.c` sees such tasks; here they are lifted above the real-time task for a moment, as `stalld`
-//! does it. The dispatch thread itself, when a real-time task took its CPU from it, is moved to another CPU.
+//! A real-time task that never sleeps keeps everything that must run on its CPU from running. Kernels before 6.12 throttled
+//! such tasks to 95% of a CPU; since then they do so on behalf of their own fair class only, until a later one (7.x) does
+//! it for sched_ext too. A kernel thread bound to that CPU, say the one that completes the disk's requests, then stops
+//! whoever waits for it, and after 5 s the watchdog ends us (a known limit of sched_ext schedulers).
 //!
-//! The watchdog forgets that a task has waited only when it runs as one of ours. Lifted whenever it wakes up, and back
-//! before the next time, a task would be taken for one that has waited all along (seen: "failed to run for 9.6 s" of a
-//! kernel thread that had run twice a second). So a lifted task gets its policy back while it runs; one that sleeps keeps
-//! the other one as long as the real-time task holds the CPU.
+//! `eyes.bpf.c` sees who waits; here the real-time task gets the old 95%: it is one of ours for [`WINDOW`] once per
+//! [`PERIOD`], while somebody waits behind it, unless the administrator has turned throttling off
+//! (`kernel.sched_rt_runtime_us` is -1). To make the waiting ones real-time tasks instead, as `stalld` does it, is no way: the
+//! watchdog forgets that a task has waited only when it runs as one of ours (seen: "failed to run for 9.6 s" of a kernel
+//! thread that had run twice a second).
+//!
+//! The dispatch thread itself, when a real-time task took its CPU from it, is moved to another CPU.
 //!
 //! A thread of the dispatch process, because its memory is locked: help that must first be read from disk would wait
 //! for what it shall help. It is a real-time thread itself (see [`realtime`](crate::realtime)).
@@ -19,8 +21,8 @@ use anyhow::{Context, Result};
 use libbpf_rs::{MapHandle, RingBufferBuilder};
 use rustix::mm::{MapFlags, ProtFlags};
 use rustix::thread::CpuSet;
-use soft_domain::channel::{Channel, MOST_LIFTED, Stuck};
-use soft_domain::host::sched_policy::{self, SCHED_EXT};
+use soft_domain::channel::{Channel, MOST_RESTING, Realtime, Stuck};
+use soft_domain::host::sched_policy;
 use soft_domain::ids::{CpuId, MAX_CPUS, Tid};
 use std::cell::RefCell;
 use std::os::fd::AsFd;
@@ -28,15 +30,21 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a lifted task may run before it is put back, and how often we look. It takes the kernel side two looks to see it
-/// again (50 ms each while somebody waits).
-const LIFT: Duration = Duration::from_millis(20);
+/// How long the real-time tasks of a CPU rest: four slices.
+const WINDOW: Duration = Duration::from_millis(20);
 
-/// The CPU has not been seen with a real-time task for so long: it is free of them.
-const FREE: Duration = Duration::from_secs(1);
+/// From one rest to the next at least: with the window 5%, the kernel's own share (1 - `sched_rt_runtime_us` by
+/// `sched_rt_period_us`, 950,000 by 1,000,000), in shorter pieces.
+const PERIOD: Duration = Duration::from_millis(400);
+
+/// How often we look meanwhile whether another real-time task has come.
+const LOOK: Duration = Duration::from_millis(2);
 
 /// Tasks told of at a time.
 const BATCH: usize = 64;
+
+/// Turns throttling off where it is -1.
+const RT_RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
 
 // SAFETY: plain integers; any bit pattern is valid.
 unsafe impl plain::Plain for types::eyes_stuck {}
@@ -45,6 +53,7 @@ unsafe impl plain::Plain for types::eyes_stuck {}
 /// `scheduler` the dispatch thread.
 pub fn start(events: MapHandle, cpus: &MapHandle, scheduler: Tid, channel: Arc<Channel>) -> Result<()> {
     let cpus = Cpus::map(cpus)?;
+    let throttle = std::fs::read_to_string(RT_RUNTIME).map_or(true, |text| text.trim() != "-1");
     std::thread::Builder::new().name("scx_sd_rescue".into()).spawn(move || {
         let batch = Rc::new(RefCell::new(Vec::with_capacity(BATCH)));
         let sink = batch.clone();
@@ -60,17 +69,22 @@ pub fn start(events: MapHandle, cpus: &MapHandle, scheduler: Tid, channel: Arc<C
             return;
         }
         let Ok(ring) = ring.build() else { return };
-        let own = Tid(rustix::thread::gettid().as_raw_nonzero().get());
-        let mut helper = Helper { cpus, channel, own, lifted: [const { None }; MOST_LIFTED] };
+        let mut helper = Helper { cpus, channel, resting: [const { None }; MOST_RESTING], began: vec![None; MAX_CPUS] };
         loop {
-            let wait = if helper.lifted.iter().all(Option::is_none) { Duration::MAX } else { LIFT };
+            let wait = if helper.resting.iter().all(Option::is_none) { Duration::MAX } else { LOOK };
             // Interrupted by a signal: so what.
             let _ = ring.poll(wait);
             for stuck in batch.borrow_mut().drain(..) {
-                let tid = Tid(stuck.tid as i32);
-                let who = Stuck { tid, cpu: CpuId(stuck.cpu as u16), holder: Tid(stuck.holder as i32) };
-                let helped = if tid == scheduler { step_aside(tid, who.cpu) } else { helper.lift(&stuck) };
-                helper.channel.stuck(&who, helped);
+                let (tid, holder) = (Tid(stuck.tid as i32), Tid(stuck.holder as i32));
+                let cpu = CpuId((stuck.cpu as usize % MAX_CPUS) as u16);
+                let helped = match () {
+                    () if tid == scheduler => Some(step_aside(tid, cpu)),
+                    () if throttle => helper.begin(cpu.index(), holder),
+                    () => Some(false),
+                };
+                if let Some(helped) = helped {
+                    helper.channel.stuck(&Stuck { tid, cpu, holder }, helped);
+                }
             }
             helper.look();
         }
@@ -78,64 +92,54 @@ pub fn start(events: MapHandle, cpus: &MapHandle, scheduler: Tid, channel: Arc<C
     Ok(())
 }
 
-/// A task that is a real-time one for a moment. The policy that it had is in the channel.
-#[derive(Clone, Copy)]
-struct Lifted {
-    tid: Tid,
-    policy: i32,
-    /// Where it was stuck.
-    cpu: usize,
-    since: Instant,
-    /// When a real-time task had that CPU last.
-    held: Instant,
-}
-
 struct Helper {
     cpus: Cpus,
     channel: Arc<Channel>,
-    /// Our own thread, which is a real-time one too.
-    own: Tid,
-    /// By slot of the channel.
-    lifted: [Option<Lifted>; MOST_LIFTED],
+    /// Who rests, and on which CPU it was; by slot of the channel.
+    resting: [Option<(Realtime, usize)>; MOST_RESTING],
+    /// When the last rest on a CPU began, per CPU.
+    began: Vec<Option<Instant>>,
 }
 
 impl Helper {
-    /// Makes the task a real-time one of the priority that it needs. `false`: there is none, or it is gone.
-    fn lift(&mut self, stuck: &types::eyes_stuck) -> bool {
-        let tid = Tid(stuck.tid as i32);
-        let policy = sched_policy::get(tid);
-        let ours = [libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE, SCHED_EXT];
-        let slot = self.lifted.iter().position(Option::is_none);
-        let Some(slot) = slot.filter(|_| stuck.priority != 0 && ours.contains(&(policy & !libc::SCHED_RESET_ON_FORK)))
-        else {
-            return false;
-        };
+    /// A task waits behind `holder` on `cpu`. Whether it is helped; `None`: not yet again.
+    fn begin(&mut self, cpu: usize, holder: Tid) -> Option<bool> {
+        let now = Instant::now();
+        if self.began[cpu].is_some_and(|at| now - at < PERIOD) {
+            return None;
+        }
+        self.began[cpu] = Some(now);
+        Some(self.rest(cpu, holder))
+    }
+
+    /// `false`: it is no real-time task of FIFO or RR (a deadline task, or one that has borrowed its priority).
+    fn rest(&mut self, cpu: usize, holder: Tid) -> bool {
+        let Some(slot) = self.resting.iter().position(Option::is_none) else { return false };
+        let Some(task) = sched_policy::realtime(holder) else { return false };
         // Before the change: whoever is left then knows.
-        self.channel.set_lifted(slot, Some((tid, policy)));
-        let done = sched_policy::lift(tid, stuck.priority as i32);
+        self.channel.set_resting(slot, Some(task));
+        let done = sched_policy::rest(&task);
         if done {
-            let now = Instant::now();
-            self.lifted[slot] = Some(Lifted { tid, policy, cpu: stuck.cpu as usize, since: now, held: now });
+            self.resting[slot] = Some((task, cpu));
         } else {
-            self.channel.set_lifted(slot, None);
+            self.channel.set_resting(slot, None);
         }
         done
     }
 
-    /// Puts those back whose time is over.
+    /// Others rest too that have come in the place of one that does; who has rested long enough goes on.
     fn look(&mut self) {
-        for slot in 0..MOST_LIFTED {
-            let Some(l) = &mut self.lifted[slot] else { continue };
-            let now = Instant::now();
-            let other = self.cpus.current(l.cpu).filter(|t| *t != self.own);
-            if other.is_some_and(sched_policy::is_realtime) {
-                l.held = now;
-            }
-            let over = now - l.since >= LIFT && self.cpus.runs(l.tid);
-            if over || now - l.held >= FREE {
-                sched_policy::put_back(l.tid, l.policy);
-                self.channel.set_lifted(slot, None);
-                self.lifted[slot] = None;
+        let now = Instant::now();
+        for slot in 0..MOST_RESTING {
+            let Some((task, cpu)) = self.resting[slot] else { continue };
+            if self.began[cpu].is_some_and(|at| now - at < WINDOW) {
+                if let Some(other) = self.cpus.realtime(cpu) {
+                    self.rest(cpu, other);
+                }
+            } else {
+                sched_policy::put_back(&task);
+                self.channel.set_resting(slot, None);
+                self.resting[slot] = None;
             }
         }
     }
@@ -167,15 +171,13 @@ impl Cpus {
         Ok(Cpus(at.context("mapping the eyes' .bss")?.cast()))
     }
 
-    /// The thread that `cpu` runs; `None` if it is idle.
-    fn current(&self, cpu: usize) -> Option<Tid> {
+    /// The real-time thread of user space, not ours, that `cpu` runs, if it does.
+    fn realtime(&self, cpu: usize) -> Option<Tid> {
         // SAFETY: inside the mapping, since an array's index is checked; the kernel side writes whole words.
-        let tid = unsafe { (&raw const (*self.0).cpus[cpu % MAX_CPUS].tid).read_volatile() };
-        (tid != 0).then_some(Tid(tid as i32))
-    }
-
-    /// Whether a CPU runs this thread now.
-    fn runs(&self, tid: Tid) -> bool {
-        (0..MAX_CPUS).any(|cpu| self.current(cpu) == Some(tid))
+        let (realtime, tid) = unsafe {
+            let cpu = &raw const (*self.0).cpus[cpu % MAX_CPUS];
+            ((&raw const (*cpu).realtime).read_volatile(), (&raw const (*cpu).tid).read_volatile())
+        };
+        (realtime != 0).then_some(Tid(tid as i32))
     }
 }

@@ -263,6 +263,7 @@ int BPF_PROG(eyes_switch, bool preempt, struct task_struct *prev, struct task_st
 		s->owner = hint & HINT_HOME && HINT_CPU(hint) == cpu ? OWNER_HOME :
 			   HINT_RANK(hint) >= log2_us(long_ns) ? OWNER_LONG : OWNER_OTHER;
 	s->since_ns = now;
+	s->realtime = holds(next);
 	s->tid = next->pid;
 	s->seq++;
 	if (s->kicked) {

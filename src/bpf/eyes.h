@@ -45,7 +45,7 @@ struct eyes_cpu {
 	unsigned char owner;		/* enum eyes_owner of the current thread */
 	unsigned char kicked;		/* a preempting kick is on its way */
 	unsigned char late_rank;	/* of the task behind the bit in @late */
-	unsigned char pad;
+	unsigned char realtime;		/* the current thread is a real-time one of user space */
 	unsigned int queued;		/* tasks in its own queue when the scheduler was switched in */
 	unsigned int starved;		/* tasks waited behind a real-time task when the timer looked last */
 	unsigned int pad2[13];
@@ -75,8 +75,6 @@ struct eyes_stuck {
 	unsigned int tid;
 	unsigned int cpu;
 	unsigned int holder;		/* thread id of the real-time task */
-	unsigned int priority;		/* real-time priority that beats it, 1 to 99; 0 = there is none */
-	unsigned int kthread;		/* the stuck task is a kernel thread */
 };
 
 enum eyes_kind {

@@ -13,26 +13,21 @@
 
 static u64 displaced_ns;	/* since when a real-time task holds the CPU that the scheduler stands on; 0 = none does */
 
-/* Whether it may hold a CPU for long. The kernel's own threads of the highest priority never do, nor our helpers. */
+/* Whether it may hold a CPU for long. The kernel's own threads never do, nor our helpers. */
 static bool holds(const struct task_struct *p)
 {
-	return p->tgid != scheduler_tid && p->prio < MAX_RT_PRIO &&
-	       (p->prio > 0 || !(p->flags & PF_KTHREAD_BIT));
+	return p->prio < MAX_RT_PRIO && !(p->flags & PF_KTHREAD_BIT) && p->tgid != scheduler_tid;
 }
 
 static void tell_stuck(const struct task_struct *p, u32 cpu, const struct task_struct *holder)
 {
 	struct eyes_stuck *e = bpf_ringbuf_reserve(&stuck_events, sizeof(*e), 0);
-	s32 prio = holder->prio;
 
 	if (!e)
 		return;
 	e->tid = p->pid;
 	e->cpu = cpu;
 	e->holder = holder->pid;
-	/* Real-time priority 1 is a prio of 98, 99 one of 0; deadline tasks have -1. */
-	e->priority = prio > 0 && prio < MAX_RT_PRIO ? MAX_RT_PRIO - prio : 0;
-	e->kthread = !!(p->flags & PF_KTHREAD_BIT);
 	bpf_ringbuf_submit(e, 0);
 }
 
@@ -60,8 +55,8 @@ static void tell_of_scheduler(u64 now)
 }
 
 /*
- * Tells of the tasks that can run on @cpu alone while a real-time one holds it, if there were some at the last look too;
- * of the scheduler at once. Says whether there are some. The list is what the core's watchdog goes by. It may change under
+ * Tells of a task that can run on @cpu alone while a real-time one holds it, if there was one at the last look too; of
+ * the scheduler at once. Says whether there are some. The list is what the core's watchdog goes by. It may change under
  * us, since we do not hold its lock: then we see a task too many or too few, once.
  */
 static bool look_for_starved(u32 cpu)
@@ -91,9 +86,9 @@ static bool look_for_starved(u32 cpu)
 		dsq = p->scx.dsq;
 		if (!dsq || (dsq->id != LOCAL_DSQ && dsq->id != cpu))
 			continue;
-		s->starved = 1;
-		if (again || p->pid == scheduler_tid)
+		if (p->pid == scheduler_tid || (again && !s->starved))
 			tell_stuck(p, cpu, holder);
+		s->starved = 1;
 	}
 out:
 	bpf_task_release(holder);

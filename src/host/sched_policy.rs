@@ -1,25 +1,15 @@
-//! Scheduling policies of threads, and tasks that are real-time ones for a moment.
+//! Scheduling policies of threads, and real-time tasks that rest for a moment.
 
-use crate::channel::Channel;
+use crate::channel::{Channel, Realtime};
 use crate::ids::Tid;
 
 /// SCHED_EXT of the kernel's include/uapi/linux/sched.h.
 pub const SCHED_EXT: i32 = 7;
 
-/// What a task looks like that [`lift`] made a real-time one; its children shall not inherit it.
-const LIFTED: i32 = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
-
 /// The policy of a thread (0 is the caller), maybe with SCHED_RESET_ON_FORK; negative: it is gone.
 pub fn get(tid: Tid) -> i32 {
     // SAFETY: no memory involved.
     unsafe { libc::sched_getscheduler(tid.0) }
-}
-
-/// Whether the thread has a policy that comes before ours.
-pub fn is_realtime(tid: Tid) -> bool {
-    let policy = get(tid);
-    policy >= 0
-        && [libc::SCHED_FIFO, libc::SCHED_RR, libc::SCHED_DEADLINE].contains(&(policy & !libc::SCHED_RESET_ON_FORK))
 }
 
 /// Gives a thread a policy; `priority` is 0 but for real-time ones (1 to 99). `false`: it is gone, or we may not.
@@ -29,22 +19,37 @@ pub fn set(tid: Tid, policy: i32, priority: i32) -> bool {
     unsafe { libc::sched_setscheduler(tid.0, policy, &raw const param) == 0 }
 }
 
-/// Makes a task a real-time one. Its nice value stays: the kernel keeps that.
-pub fn lift(tid: Tid, priority: i32) -> bool {
-    set(tid, LIFTED, priority)
+/// The thread as a real-time task (FIFO or RR); `None` if it is none, or gone.
+pub fn realtime(tid: Tid) -> Option<Realtime> {
+    let policy = get(tid);
+    let mut param = libc::sched_param { sched_priority: 0 };
+    // SAFETY: a valid pointer to plain data.
+    let known = policy >= 0 && unsafe { libc::sched_getparam(tid.0, &raw mut param) } == 0;
+    let one = [libc::SCHED_FIFO, libc::SCHED_RR].contains(&(policy & !libc::SCHED_RESET_ON_FORK));
+    (known && one).then_some(Realtime { tid, policy, priority: param.sched_priority })
 }
 
-/// Gives a lifted task back the policy that it had, unless somebody has changed it meanwhile.
-pub fn put_back(tid: Tid, policy: i32) {
-    if get(tid) == LIFTED {
-        set(tid, policy, 0);
+/// What a task is while it rests.
+fn resting(policy: i32) -> i32 {
+    SCHED_EXT | policy & libc::SCHED_RESET_ON_FORK
+}
+
+/// Makes a real-time task one of ours.
+pub fn rest(task: &Realtime) -> bool {
+    set(task.tid, resting(task.policy), 0)
+}
+
+/// Makes it the real-time task that it was, unless somebody has changed its policy meanwhile.
+pub fn put_back(task: &Realtime) {
+    if get(task.tid) == resting(task.policy) {
+        set(task.tid, task.policy, task.priority);
     }
 }
 
-/// Gives all lifted tasks of the channel back what they had: for both processes, when the scheduler has ended.
+/// The same for all that rest: for both processes, when the scheduler has ended.
 pub fn put_all_back(channel: &Channel) {
-    for (slot, (tid, policy)) in channel.lifted() {
-        put_back(tid, policy);
-        channel.set_lifted(slot, None);
+    for (slot, task) in channel.resting() {
+        put_back(&task);
+        channel.set_resting(slot, None);
     }
 }
