@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_percentile_is_the_upper_end_of_its_bucket() {
-        let mut counts = [0; 160];
+        let mut counts = [0; 256];
         assert_eq!(percentile(&counts, 0, 500), 0);
         // 1,000,000 ns are 7 << 17 and some more; 5,000 are 4 << 10 and some more.
         counts[17 * 4 + 3] = 1;

@@ -8,7 +8,7 @@
 char _license[] SEC("license") = "GPL";
 
 #define MAX_CPUS	1024
-#define BUCKETS		160	/* four to a power of two, of ns */
+#define BUCKETS		256	/* four to a power of two, of ns; a power of two, for the verifier */
 #define MAX_TASKS	65536
 
 struct longest {
@@ -51,14 +51,16 @@ static u32 bucket(u64 ns)
 		octave++;
 	}
 	/* 4 to 7 are left, or less than that from the start. */
-	b = octave * 4 + (left & 3);
-	return b < BUCKETS ? b : BUCKETS - 1;
+	return (octave * 4 + (left & 3)) & (BUCKETS - 1);
 }
 
 static int woken(struct task_struct *p)
 {
-	/* A task that runs waits for nothing. */
-	if (!p->on_cpu)
+	u32 on_cpu = 0;
+
+	/* Its size differs from kernel to kernel. A task that runs waits for nothing. */
+	bpf_core_read(&on_cpu, bpf_core_field_size(p->on_cpu), &p->on_cpu);
+	if (!on_cpu)
 		begin(p->pid);
 	return 0;
 }
@@ -91,7 +93,7 @@ int BPF_PROG(waits_switch, bool preempt, struct task_struct *prev, struct task_s
 	bpf_map_delete_elem(&since, &tid);
 	if ((s64)ns < 0)
 		ns = 0;
-	counts[cpu][bucket(ns) % BUCKETS]++;
+	counts[cpu][bucket(ns) & (BUCKETS - 1)]++;
 	if (ns > l->ns) {
 		l->ns = ns;
 		l->tid = tid;
