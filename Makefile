@@ -12,7 +12,7 @@ GUEST   = vm/run $(if $(KERNEL),--kernel $(KERNEL)) --machine $(MACHINE) --env B
 # `placement` is there too for now: on a busy host a home moves in some runs (stolen time makes clients look long-running).
 COUNTED = smt churn calls gauntlet
 
-.PHONY: help run test lint unit guest-test scenarios compare sim-check bench fuzz vm-shell setup build
+.PHONY: help run test lint unit guest-test scenarios compare sim-check matrix bench fuzz vm-shell setup build
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -58,6 +58,11 @@ sim-check: ## the simulator beside guests: placement, moves, order of the polici
 	@$(SETUP) build guest loads kernel $(KERNEL)
 	cargo build --release --quiet
 	BIN=$(BIN) vm/sim-check $(if $(KERNEL),--kernel $(KERNEL)) $(ARGS)
+
+matrix: ## kernels x machines x loads in guests, hours; goes on where it stopped (ARGS='--short', '--machines 8,16')
+	@$(SETUP) build guest loads kernel kernel 6.16 kernel 7.0 kernel 7.3
+	cargo build --release --quiet
+	BIN=$(BIN) vm/matrix $(ARGS)
 
 bench: ## policy: time and instructions per event (benches/script/mod.rs says what one is); simulator: events/s
 	@$(SETUP) build bench

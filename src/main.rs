@@ -69,9 +69,15 @@ fn run(args: &[OsString]) -> Result<(), Failure> {
         None => host(&options, args),
         Some(Command::Check { sysroot, save_topology: Some(to) }) => save(sysroot.as_deref(), to),
         Some(Command::Check { sysroot, save_topology: None }) => check(sysroot.as_deref()),
-        Some(Command::Waits { seconds }) => {
-            let said = waits::run(Duration::from_secs(*seconds)).map_err(|e| {
-                Failure::new(Exit::Unfit, format!("cannot watch the kernel's events: {e:#}: it takes root and BTF"))
+        Some(Command::Waits { .. }) if !rustix::process::geteuid().is_root() => {
+            Err(Failure::new(Exit::Permission, "not root: watching the kernel's events takes root: use sudo"))
+        }
+        Some(Command::Waits { seconds, except }) => {
+            let said = waits::run(Duration::from_secs(*seconds), *except).map_err(|e| {
+                Failure::new(
+                    Exit::Unfit,
+                    format!("cannot watch the kernel's events: {e:#}: it takes a kernel with BTF, and CAP_SYS_ADMIN"),
+                )
             })?;
             plain(said.trim_end());
             Ok(())

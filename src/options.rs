@@ -101,7 +101,8 @@ Try policies on a machine that you cannot reach:
 
 const WAITS_EXAMPLE: &str = "\
 A wait begins with a wake-up, or with being switched out while runnable, and ends with being switched in:
-  scx_soft_domain waits -s 5          # under the scheduler of the moment; then start another one and compare";
+  scx_soft_domain waits -s 5          # under the scheduler of the moment; then start another one and compare
+  scx_soft_domain waits --except $(pgrep scx_sd_dispatch)";
 
 /// What to do instead of scheduling.
 #[derive(Clone, Debug, Subcommand)]
@@ -122,6 +123,9 @@ pub enum Command {
         /// How long to watch, in seconds; Ctrl-C ends it earlier
         #[arg(short, long, value_name = "N", default_value_t = 10)]
         seconds: u64,
+        /// A thread whose waits do not count: our dispatch thread, which is runnable all the time and runs when asked
+        #[arg(long, value_name = "TID")]
+        except: Option<u32>,
     },
     /// The dispatch process: started by the host process, not by people.
     #[command(hide = true)]

@@ -13,14 +13,16 @@ use std::time::Duration;
 /// Buckets per power of two, as in `bucket` of the kernel side.
 const STEPS: u32 = 4;
 
-/// Watches for `time`, or until Ctrl-C, and says what it saw. Errors: not root; a kernel that refuses it.
-pub fn run(time: Duration) -> Result<String> {
+/// Watches for `time`, or until Ctrl-C, and says what it saw; the waits of thread `except` do not count. Errors: not root; a kernel that refuses it.
+pub fn run(time: Duration, except: Option<u32>) -> Result<String> {
     let (tell, asked) = mpsc::channel();
     ctrlc::set_handler(move || {
         let _ = tell.send(());
     })?;
     let mut object = MaybeUninit::uninit();
-    let mut skel = WaitsSkelBuilder::default().open(&mut object)?.load().context("waits.bpf.c")?;
+    let mut open = WaitsSkelBuilder::default().open(&mut object)?;
+    open.maps.rodata_data.as_mut().context("no .rodata")?.except = except.unwrap_or_default();
+    let mut skel = open.load().context("waits.bpf.c")?;
     skel.attach().context("attaching to sched_switch and sched_wakeup")?;
     let _ = asked.recv_timeout(time);
     // Those that wait still, too.
@@ -46,20 +48,21 @@ fn report(bss: &types::bss, waiting: Option<(u64, u32)>) -> String {
     let total: u64 = counts.iter().sum();
     let mut text = String::new();
     let mut line = |name: &str, ns: u64, rest: &str| {
-        let _ = writeln!(text, "{name:<8} {:>12.3} ms  {rest}", ns as f64 / 1e6);
+        let _ = writeln!(text, "{name:<8} {:>12.3} ms{rest}", ns as f64 / 1e6);
     };
+    let most = bss.longest.iter().map(|l| l.ns).max().unwrap_or_default();
     for (name, per_mille) in [("p50", 500), ("p99", 990), ("p99.9", 999)] {
-        line(name, percentile(&counts, total, per_mille), "");
+        line(name, percentile(&counts, total, per_mille).min(most), "");
     }
     match bss.longest.iter().max_by_key(|l| l.ns) {
         Some(l) if waiting.is_none_or(|(ns, _)| ns <= l.ns) => {
             let comm: Vec<u8> = l.comm.iter().map(|c| *c as u8).take_while(|c| *c != 0).collect();
-            line("longest", l.ns, &format!("{} {}", String::from_utf8_lossy(&comm).escape_default(), l.tid));
+            line("longest", l.ns, &format!("  {} {}", String::from_utf8_lossy(&comm).escape_default(), l.tid));
         }
         _ => {
             let (ns, tid) = waiting.unwrap_or_default();
             let comm = std::fs::read_to_string(format!("/proc/{tid}/comm")).unwrap_or_else(|_| "?".into());
-            line("longest", ns, &format!("{} {tid}, which waits still", comm.trim().escape_default()));
+            line("longest", ns, &format!("  {} {tid}, which waits still", comm.trim().escape_default()));
         }
     }
     let _ = writeln!(text, "waits    {total:>12}");

@@ -64,6 +64,8 @@ case_preflight() {
     check "check finds this machine fit" "$BIN" check >"$T/out"
     chmod 755 "$T"
     refused "not root" 4 "not root: attaching a scheduler takes root" setpriv --reuid=65534 --clear-groups "$BIN"
+    refused "waits, not root" 4 "not root: watching the kernel's events takes root" \
+        setpriv --reuid=65534 --clear-groups "$BIN" waits
     refused "no capability" 4 "root without CAP_SYS_NICE" setpriv --bounding-set=-sys_nice "$BIN"
     refused "pid namespace" 3 "not in the initial pid namespace" unshare --pid --fork --mount-proc "$BIN"
     refused "no sched_ext" 3 "has no sched_ext" unshare -m sh -c 'mount -t tmpfs none /sys/kernel && exec "$0"' "$BIN"
